@@ -1,0 +1,119 @@
+package ledger
+
+import "time"
+
+// What an answer tells the agent to do next. None of them is "try another
+// name": an agent that does pays twice.
+const (
+	NextAwaitApproval = "await_approval"
+	NextWait          = "wait"
+	NextAwaitHuman    = "await_human"
+	NextUseResult     = "use_result"
+	NextStop          = "stop"
+	NextFixRequest    = "fix_request"
+)
+
+// Envelope is the shape of every answer about an operation, over HTTP and MCP
+// alike. Members that say nothing are null, so that the shape never changes.
+type Envelope struct {
+	OperationID string       `json:"operation_id"`
+	OrderID     string       `json:"order_id"`
+	ActionType  string       `json:"action_type"`
+	Status      Status       `json:"status"`
+	Reason      *Reason      `json:"reason"`
+	Terminal    bool         `json:"terminal"`
+	Next        string       `json:"next"`
+	RetryAfter  *int         `json:"retry_after"` // seconds; null when nothing will change
+	Poll        string       `json:"poll"`
+	Fingerprint string       `json:"fingerprint"`
+	Words       string       `json:"words"`
+	Attempts    int          `json:"attempts"`
+	Result      *Receipt     `json:"result"`
+	DuplicateOf *string      `json:"duplicate_of"`
+	Detail      string       `json:"detail"`
+	CreatedAt   string       `json:"created_at"`
+	UpdatedAt   string       `json:"updated_at"`
+	Overlaps    []Overlapped `json:"overlaps,omitempty"` // while they hold it
+	Decision    *Said        `json:"decision,omitempty"` // what a person told the agent
+}
+
+// Said is a person's sentence to the agent, and the members it is about.
+type Said struct {
+	Message  string   `json:"message"`
+	Pointers []string `json:"pointers,omitempty"`
+}
+
+// Describe tells an agent about an operation. An alias has the standing of its
+// original, under its own name.
+func Describe(o Operation, original *Operation) Envelope {
+	stands, prefix := o, ""
+	if o.DuplicateOf != "" && original != nil {
+		stands = *original
+		prefix = "It is the same purchase as " + o.DuplicateOf + ", whose outcome stands for it. "
+	}
+	e := Envelope{
+		OperationID: o.OperationID, OrderID: o.OrderID, ActionType: o.ActionType,
+		Status: stands.Status, Reason: orNull(stands.Reason), Terminal: stands.Status.Final(),
+		Next: Next(stands.Status, stands.Reason), RetryAfter: orNull(RetryAfter(stands.Status)),
+		Poll:        "/v1/operations/" + o.OperationID,
+		Fingerprint: o.Fingerprint, Words: Words(o.Fingerprint), Attempts: o.Attempts,
+		DuplicateOf: orNull(o.DuplicateOf), Detail: prefix + detail(stands),
+		CreatedAt: stamp(o.CreatedAt), UpdatedAt: stamp(max(o.UpdatedAt, stands.UpdatedAt)),
+	}
+	if stands.Status == Confirmed {
+		e.Result = stands.Receipt
+	}
+	if o.Status == UnknownHold && o.holds(Unsent, 0) {
+		e.Overlaps = o.Overlaps
+	}
+	return e
+}
+
+// Saying adds what a person wrote to the agent when they decided. Nothing is
+// added where they wrote nothing.
+func (e Envelope) Saying(message string, pointers ...string) Envelope {
+	if message != "" {
+		e.Decision = &Said{message, pointers}
+	}
+	return e
+}
+
+// Next tells the agent what to do. The reason does not change it today; it is
+// asked for because the contract promises an answer for the pair.
+func Next(s Status, _ Reason) string {
+	switch s {
+	case AwaitingApproval:
+		return NextAwaitApproval
+	case Ready, InFlight, Unknown:
+		return NextWait
+	case Confirmed:
+		return NextUseResult
+	case Rejected:
+		return NextStop
+	}
+	return NextAwaitHuman // a hold, and whatever nobody knows
+}
+
+// RetryAfter suggests how many seconds to wait before asking again: about as
+// long as the next change can take. Zero when nothing will change.
+func RetryAfter(s Status) int {
+	switch s {
+	case Ready, InFlight:
+		return 1
+	case Unknown:
+		return 5
+	case Confirmed, Rejected:
+		return 0
+	}
+	return 30 // a person decides
+}
+
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func stamp(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -1,0 +1,50 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+)
+
+// MayApprove says whether a person may decide on an operation that waits for
+// people. This is the one place where four eyes are checked: nobody decides on
+// what an agent of theirs asked for, except where only one enabled person is
+// set up in the tenant; then self is true and the decision is stamped
+// self-approved. Where the answer is no, why is the sentence for the person.
+func MayApprove(o Operation, personEmail string, roles []string, people int) (allowed, self bool, why string) {
+	return mayDecide(o, personEmail, roles, o.Asked.roles(), people, true)
+}
+
+// MayDecideHold says the same about a hold. Anyone who may decide at all may
+// clear one, but four eyes apply where the decision leads to a send.
+func MayDecideHold(o Operation, e Event, personEmail string, roles []string, people int) (allowed, self bool, why string) {
+	leadsToSend := e == Separate || e == SeparateAsk || e == SendAgain
+	return mayDecide(o, personEmail, roles, decidingRoles, people, leadsToSend)
+}
+
+func mayDecide(o Operation, personEmail string, roles, of []string, people int, fourEyes bool) (allowed, self bool, why string) {
+	if strings.TrimSpace(personEmail) == "" {
+		return false, false, "Sign in to decide."
+	}
+	mayActAs := func(role string) bool {
+		// A viewer never decides, even where a row names viewers.
+		return slices.Contains(of, role) && slices.Contains(decidingRoles, role)
+	}
+	if !slices.ContainsFunc(roles, mayActAs) {
+		return false, false, "This needs the role " + inWords(of) + "."
+	}
+	own := o.Owner != "" && strings.EqualFold(strings.TrimSpace(o.Owner), strings.TrimSpace(personEmail))
+	switch {
+	case !own || !fourEyes:
+		return true, false, ""
+	case people == 1:
+		return true, true, ""
+	}
+	return false, false, "You own the token that asked for this. Someone else must decide."
+}
+
+// MayAct says whether a person may do more than read: run a job, or see what is
+// sensitive because it has to be decided about.
+func MayAct(personEmail string, roles []string) (allowed bool, why string) {
+	allowed, _, why = mayDecide(Operation{}, personEmail, roles, decidingRoles, 0, false)
+	return allowed, why
+}

@@ -1,0 +1,135 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// Look is what asking the provider showed.
+type Look struct {
+	Finding  LookFinding
+	Records  []Receipt
+	Sentence string
+	Body     []byte // the answer as received, cut at the limit
+}
+
+// LookFinding is the four-valued answer of a look-up.
+type LookFinding string
+
+// The findings. Unreachable changes nothing, and neither does the zero value.
+const (
+	LookFound        LookFinding = "found"
+	LookAbsent       LookFinding = "absent"
+	LookInconclusive LookFinding = "inconclusive"
+	LookUnreachable  LookFinding = "unreachable"
+)
+
+// Weighing is what a look-up means for an operation.
+type Weighing struct {
+	Event    Event // empty: no status change
+	Reason   Reason
+	Receipt  *Receipt
+	Extra    []Receipt // further effects: each is a refund owed
+	Sentence string
+}
+
+// Weigh decides what a look-up proves. A record counts only if it carries our
+// stamp and agrees with what was approved; an empty answer proves something
+// only where the rail's rule says so, and never while a request may still act.
+func (r Rail) Weigh(o Operation, look Look, now int64) Weighing {
+	switch look.Finding {
+	case LookFound:
+		return r.weighRecords(o, look.Records)
+	case LookAbsent:
+		return r.weighAbsence(o, now)
+	case LookInconclusive:
+		return Weighing{Sentence: orElse(look.Sentence, "The look-up's answer proves nothing.")}
+	}
+	return Weighing{Sentence: orElse(look.Sentence, "The provider could not be asked.")}
+}
+
+func (r Rail) weighRecords(o Operation, records []Receipt) Weighing {
+	var ours, differing []Receipt
+	for _, rec := range records {
+		if rec.Stamp != o.OrderID {
+			continue
+		}
+		if len(Compare(o, rec, r.Compared)) > 0 {
+			differing = append(differing, rec)
+			continue
+		}
+		ours = append(ours, rec)
+	}
+	switch {
+	case len(ours) > 0:
+		w := Weighing{Event: Receive, Receipt: &ours[0], Extra: append(ours[1:], differing...)}
+		w.Sentence = fmt.Sprintf("%s found by our stamp.", ours[0].ID)
+		if len(w.Extra) > 0 {
+			w.Sentence += fmt.Sprintf(" The provider holds %d more of it.", len(w.Extra))
+		}
+		return w
+	case len(differing) > 0:
+		return Weighing{Event: Mismatch, Reason: ReceiptMismatch, Receipt: &differing[0], Extra: differing[1:],
+			Sentence: fmt.Sprintf("%s carries our stamp but differs from what was approved.", differing[0].ID)}
+	}
+	return Weighing{Sentence: "Records were found, but none is proven to be this operation's."}
+}
+
+func (r Rail) weighAbsence(o Operation, now int64) Weighing {
+	after := r.Lookup.AbsenceProvesAfter
+	if after <= 0 {
+		return Weighing{Sentence: "The look-up found nothing, which is no proof on this rail."}
+	}
+	provenFrom := max(o.LastSendBy+(after+r.Lookup.Lag).Milliseconds(), o.QuietFrom)
+	if now < provenFrom {
+		return Weighing{Sentence: "The look-up found nothing; it is too early for that to be proof."}
+	}
+	return Weighing{Event: Disprove, Reason: NotExecuted,
+		Sentence: fmt.Sprintf("The look-up found nothing %s after the last possible send, which this rail's rule makes proof.", after)}
+}
+
+// lookAfter is when to ask again: seconds, then minutes, then hours.
+var lookAfter = []time.Duration{
+	2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 4 * time.Hour,
+}
+
+// Plan sets what happens next to an operation that is unknown: when to look,
+// when a same-key send is due, or, where neither can help, for which reason a
+// person must decide. Looking comes before sending wherever the rail can be
+// asked: a found effect costs nothing, a replay costs a request.
+func (r Rail) Plan(o Operation, harmless bool, unknownFor time.Duration, now int64, backoff time.Duration) (planned Operation, hold Reason, sentence string) {
+	o.NextLookAt, o.NextSendAt = 0, 0
+	deadline := o.UnknownSince + unknownFor.Milliseconds()
+	if o.Accepted {
+		deadline = o.UnknownSince + r.PendingFor.Milliseconds()
+	}
+	if r.Lookup.Possible {
+		wait := lookAfter[min(o.Looks, len(lookAfter)-1)]
+		if o.Looks == 0 {
+			wait = max(wait, r.Lookup.Lag)
+		}
+		o.NextLookAt = now + wait.Milliseconds()
+	}
+	mayResend, refusal, why := r.Resend(o, harmless, now)
+	if mayResend && (!r.Lookup.Possible || o.Looks > 0) {
+		o.NextSendAt = now + backoff.Milliseconds()
+	}
+	switch {
+	case now >= deadline:
+		if o.Accepted || mayResend {
+			refusal = Inconclusive
+		}
+		return o, refusal, "Nothing proved the outcome in the time this rail allows."
+	case !r.Lookup.Possible && !mayResend && !o.Accepted:
+		return o, refusal, why
+	}
+	return o, "", ""
+}
+
+func orElse(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,51 @@
+package ledger
+
+// PersonRecord is somebody who may sign in.
+type PersonRecord struct {
+	ID         string
+	TenantID   string
+	Email      string // lower case; unique in the installation
+	Name       string
+	Roles      []string
+	CreatedAt  int64
+	DisabledAt int64
+}
+
+// Display is the name to show: the first name of the e-mail's owner, or the
+// e-mail.
+func (p PersonRecord) Display() string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return p.Email
+}
+
+// TokenRecord is what is kept about an agent's token: everything but the token.
+type TokenRecord struct {
+	ID          string
+	TenantID    string
+	Agent       string
+	Owner       string // e-mail of the person who counts as the requester
+	Scopes      []string
+	ActionTypes []string // empty: all
+	Rails       []string // empty: all
+	MaxAmount   *int64   // minor units of Currency
+	Currency    string
+	CreatedAt   int64
+	ExpiresAt   int64
+	RevokedAt   int64
+}
+
+// JobRun is one run of a scheduled job.
+type JobRun struct {
+	ID         int64
+	Job        string
+	Node       string
+	StartedAt  int64
+	FinishedAt int64
+	LookedAt   int
+	Resolved   int
+	Held       int
+	Opened     int
+	Problems   []string
+}

@@ -1,0 +1,94 @@
+package ledger
+
+import "time"
+
+// Rail is what a destination promises, as far as deciding goes: where it is,
+// whether and for how long it deduplicates, how it can be asked, and what its
+// silence proves. How to speak to it is the adapter's business.
+type Rail struct {
+	Name    string
+	Adapter string
+	Address string // base URL; an approval is bound to it
+	Account string // names the credential; part of the provider key
+	Dedupe  Dedupe
+	Lookup  LookupPromise
+	// Compared names the members of a receipt that must agree with what was approved.
+	Compared ReceiptFields
+	Timeout  time.Duration // one attempt, from first byte to last
+	Quiet    time.Duration // a request may sit at the provider that long after its sender died
+	// PendingFor bounds how long an accepted operation may stay without an outcome.
+	PendingFor time.Duration
+	Limits     Limits
+}
+
+// Dedupe says how a rail recognises a repeated request. The zero value is the
+// careful one: it does not.
+type Dedupe struct {
+	By        DedupeBy
+	Retention time.Duration // zero: of a key, not published, so it counts as none; by nature, no end
+}
+
+// DedupeBy is the kind of duplicate protection.
+type DedupeBy string
+
+// The kinds. Only these three are known; anything else refuses.
+const (
+	DedupeNone    DedupeBy = "none"
+	DedupeKey     DedupeBy = "key"
+	DedupeNatural DedupeBy = "natural"
+)
+
+// LookupPromise says how the rail can be asked and what the answer is worth.
+type LookupPromise struct {
+	Possible bool
+	Lag      time.Duration // how late its index may be
+	// AbsenceProvesAfter is how long after the last possible send an empty,
+	// complete answer proves that nothing happened. Zero: never.
+	AbsenceProvesAfter time.Duration
+}
+
+// Limits bound what one operation may cost a rail.
+type Limits struct {
+	Concurrency int
+	MaxAttempts int
+	MaxElapsed  time.Duration // since the first mark
+	BackoffMin  time.Duration
+	BackoffMax  time.Duration
+}
+
+// retentionMargin is kept between the last resend and the end of a key's life:
+// the provider's clock is not ours, and a request may wait in its queue.
+const retentionMargin = 10 * time.Minute
+
+// Resend decides whether an operation of which an attempt may have acted may be
+// sent once more, and says why not. It is promise 4 and promise 5 in one place.
+func (r Rail) Resend(o Operation, harmless bool, now int64) (ok bool, refusal Reason, sentence string) {
+	switch {
+	case o.Accepted:
+		return false, Inconclusive, "The provider accepted it and owes us the outcome; it is never sent again."
+	case o.Attempts >= r.Limits.MaxAttempts:
+		return false, AttemptsExhausted, "All attempts this rail allows are used up."
+	case now-o.FirstMarkAt >= r.Limits.MaxElapsed.Milliseconds():
+		return false, BudgetExhausted, "The time this rail allows for one operation is over."
+	case harmless:
+		return true, "", "Its action type is declared harmless to repeat."
+	case r.Dedupe.By != DedupeKey && r.Dedupe.By != DedupeNatural:
+		return false, Inconclusive, "This rail does not recognise a repeated request."
+	case o.RailAddress != r.Address || o.RailAccount != r.Account:
+		return false, KeyExpired, "The rail's address or account changed since the first send; the provider would not recognise the key."
+	case now >= r.ResendUntil(o):
+		return false, KeyExpired, "The provider may have forgotten the key by now."
+	}
+	return true, "", "The provider recognises the key: a repeat is the same request."
+}
+
+// ResendUntil is the moment from which a same-key send is no longer safe. The
+// margin never eats more than half of a short retention. A request that is the
+// same by nature needs no key to be remembered: only the rail's own limit ends it.
+func (r Rail) ResendUntil(o Operation) int64 {
+	if r.Dedupe.By == DedupeNatural && r.Dedupe.Retention == 0 {
+		return o.FirstMarkAt + r.Limits.MaxElapsed.Milliseconds()
+	}
+	margin := min(retentionMargin, r.Dedupe.Retention/2)
+	return o.FirstMarkAt + (r.Dedupe.Retention - margin).Milliseconds()
+}
