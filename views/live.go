@@ -1,0 +1,57 @@
+package views
+
+import "strconv"
+
+// Live is what the script fetches every few seconds: the texts of the strip and
+// the navigation, ready to be put in place. The words are made here, once, so
+// that a page with script and one without say the same.
+type Live struct {
+	State string            `json:"state"` // calm · unknown · owed
+	Text  map[string]string `json:"text"`
+}
+
+// Live words the counts.
+func (f Frame) Live() Live {
+	c := f.Counts
+	live := Live{State: "calm", Text: map[string]string{
+		"approvals-n": number(c.Approvals),
+		"unknown-n":   number(c.Unknown),
+		"owed-n":      number(c.Owed),
+		"unknown":     "Nothing unknown",
+		"owed":        "Nothing owed",
+		"sep":         "│",
+		"checked":     "",
+	}}
+	if c.Owed > 0 {
+		live.State = "owed"
+		live.Text["owed"] = "Owed " + grouped(c.Owed)
+		if s := f.sums(c.OwedSums); s != "" {
+			live.Text["owed"] += " · " + s
+		}
+	}
+	if c.Unknown > 0 {
+		live.State = "unknown"
+		text := "Unknown " + grouped(c.Unknown)
+		if c.OldestUnknownAt > 0 {
+			text += " · oldest " + Age(f.Now-c.OldestUnknownAt)
+		}
+		if s := f.sums(c.AtRisk); s != "" {
+			text += " · at risk " + s
+		}
+		live.Text["unknown"] = text
+	}
+	if c.Unknown == 0 && c.Owed == 0 {
+		live.Text["owed"], live.Text["sep"] = "nothing owed", "·"
+		if c.CheckedAt > 0 {
+			live.Text["checked"] = "· checked " + Age(f.Now-c.CheckedAt) + " ago"
+		}
+	}
+	return live
+}
+
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}

@@ -1,0 +1,222 @@
+package views
+
+import (
+	"fmt"
+
+	"holdfast/store/ledger"
+)
+
+// NotFound says that there is no such operation. The same words serve for one
+// of another tenant's, to the letter.
+func NotFound(f Frame, id string) MessagePage {
+	this := "this one is live"
+	if f.Test {
+		this = "this one is TEST"
+	}
+	return MessagePage{Frame: f, Tone: Slate,
+		Title: "No operation " + id + ".",
+		Lines: []string{"It may belong to the other instance (" + this + ")."},
+		Links: []Link{{"/operations", "All operations"}},
+	}
+}
+
+// NoPage says that an address leads nowhere.
+func NoPage(f Frame) MessagePage {
+	return MessagePage{Frame: f, Tone: Slate,
+		Title: "There is no page at this address.",
+		Links: []Link{{"/", "What needs me now"}},
+	}
+}
+
+// Conflict says that somebody decided first. The entry is the change that won;
+// o is the operation as it is now.
+func Conflict(f Frame, o ledger.Operation, won ledger.Entry) MessagePage {
+	who := won.Actor
+	if who == "" {
+		who = "Somebody"
+	}
+	verb := "decided"
+	if won.ActorKind != ledger.Person {
+		verb = "changed"
+	}
+	first := fmt.Sprintf("%s %s this %s ago: %s.", who, verb, Age(f.Now-won.At), StatusWord(o).Text)
+	if won.Sentence != "" {
+		first = fmt.Sprintf("%s %s this %s ago: %s, ‘%s’.", who, verb, Age(f.Now-won.At), StatusWord(o).Text, won.Sentence)
+	}
+	return MessagePage{Frame: f, Tone: Amber,
+		Title: "This was decided while you were reading.",
+		Lines: []string{first, "Nothing from you was recorded."},
+		After: &o,
+		Links: []Link{{string(operationPath(o.OperationID)), "Open it as it is now"}},
+	}
+}
+
+// Changed says that the form showed something else than what is stored. rows
+// name the differences, if the caller knows them.
+func Changed(f Frame, o ledger.Operation, rows []Field) MessagePage {
+	return MessagePage{Frame: f, Tone: Amber,
+		Title: "This was changed while you were reading.",
+		Lines: []string{"Your decision was not recorded. Nothing was sent because of it."},
+		Rows:  rows,
+		After: &o,
+		Links: []Link{{string(operationPath(o.OperationID)), "Open it as it is now"}},
+	}
+}
+
+// ReplacedMeanwhile says that a newer operation stands for the one on the
+// screen.
+func ReplacedMeanwhile(f Frame, newer ledger.Operation, rows []Field) MessagePage {
+	return MessagePage{Frame: f, Tone: Amber,
+		Title: "This was replaced while you were reading.",
+		Lines: []string{"Your approval was not recorded."},
+		Rows:  rows,
+		After: &newer,
+		Links: []Link{{string(operationPath(newer.OperationID)), "Open the new one"}},
+	}
+}
+
+// NotPossible says why a decision can't be taken in the operation's present
+// state.
+func NotPossible(f Frame, o ledger.Operation, why string) MessagePage {
+	return MessagePage{Frame: f, Tone: Amber,
+		Title: "This can't be decided that way now.",
+		Lines: []string{why, "Nothing from you was recorded."},
+		After: &o,
+		Links: []Link{{string(operationPath(o.OperationID)), "Back to it"}},
+	}
+}
+
+// Forbidden says why this person may not.
+func Forbidden(f Frame, why string) MessagePage {
+	return MessagePage{Frame: f, Tone: Slate,
+		Title: "You may not do this.",
+		Lines: []string{why, "Nothing from you was recorded."},
+		Links: []Link{{"/", "What needs me now"}},
+	}
+}
+
+// Unclear says that a form could not be read, and what to change.
+func Unclear(f Frame, why string, back string) MessagePage {
+	m := MessagePage{Frame: f, Tone: Amber,
+		Title: "Something in the form needs changing.",
+		Lines: []string{why, "Nothing was recorded."},
+	}
+	if back != "" {
+		m.Links = []Link{{back, "Back to the form"}}
+	}
+	return m
+}
+
+// DiskTrouble says that nothing can be committed, so nothing is sent. freePercent
+// below zero is left out; told says whether operators were notified.
+func DiskTrouble(f Frame, freePercent int, told bool) MessagePage {
+	line := "holdfast can't write to its disk"
+	if freePercent >= 0 {
+		line += fmt.Sprintf(" (%d %% free)", freePercent)
+	}
+	line += ". Nothing is being sent."
+	if told {
+		line += " Operators have been told."
+	}
+	return MessagePage{Frame: f, Tone: Amber,
+		Title: "holdfast can't record anything now.",
+		Lines: []string{line, "Nothing from you was recorded. Come back to the same page and decide then."},
+	}
+}
+
+// Trouble says that a page could not be drawn. The request id finds it in the
+// server's log.
+func Trouble(f Frame, requestID string) MessagePage {
+	m := MessagePage{Frame: f, Tone: Amber,
+		Title: "holdfast could not answer this.",
+		Lines: []string{"Nothing is sent twice because of it. Open the page again to see what was recorded."},
+		Links: []Link{{"/", "What needs me now"}},
+	}
+	if requestID != "" {
+		m.Lines = append(m.Lines, "For the operator: request "+requestID+".")
+	}
+	return m
+}
+
+// Done is the page after a decision: what was decided, where the operation
+// stands now, and what comes next. leavesIn is how long an approval can still
+// be taken back, in milliseconds.
+func Done(f Frame, o ledger.Operation, act string, leavesIn int64) MessagePage {
+	m := MessagePage{Frame: f, Tone: StatusWord(o).Tone, After: &o,
+		Links: []Link{
+			{string(operationPath(o.OperationID)), "Open it"},
+			{"/", "What needs me now"},
+		},
+	}
+	thing := f.amount(o)
+	if thing == "" {
+		thing = "this " + noun(o)
+	}
+	switch act {
+	case "approve":
+		m.Title = "You approved " + thing + "."
+		switch {
+		case o.Status == ledger.AwaitingApproval:
+			m.Lines = []string{"It needs another approval before it leaves."}
+		case leavesIn > 0:
+			m.Lines = []string{"It leaves in " + Age(leavesIn) + "."}
+		case o.Status == ledger.Ready:
+			m.Lines = []string{"It leaves as soon as it is its turn."}
+		}
+	case "reject":
+		m.Title = "You rejected " + thing + "."
+		m.Lines = []string{"Nothing was sent. The agent is told your sentence."}
+	case "ask-changes":
+		m.Title = "You asked for changes."
+		m.Lines = []string{"Nothing was sent. The agent is told your sentence, and may offer a changed operation that replaces this one."}
+	case "take-back":
+		m.Title = "You took back your approval of " + thing + "."
+		m.Lines = []string{"Nothing was sent."}
+	case "happened":
+		m.Title = "You said that it happened."
+		m.Lines = []string{"The receipt is saved. The agent gets it as the result."}
+	case "did-not-happen":
+		m.Title = "You said that it did not happen."
+		m.Lines = []string{"It is closed. If a receipt turns up after all, it is kept, and money owed is recorded by itself."}
+	case "happened-twice":
+		m.Title = "You said that it happened twice."
+		m.Lines = []string{"The first receipt is the result. The second is recorded as a refund owed."}
+	case "send-again":
+		m.Title = "You let it be sent again."
+		m.Lines = []string{"The same operation, the same bytes, the same key."}
+	case "still-unknown":
+		m.Title = "Still unknown."
+		m.Lines = []string{"Nothing is sent. The provider is asked again on schedule."}
+		if o.NextLookAt > f.Now {
+			m.Lines = []string{"Nothing is sent. The next look-up is at " + f.clock(o.NextLookAt) + "."}
+		}
+	case "look-again":
+		m.Title = "The provider is being asked."
+		m.Lines = []string{"What it answers stands in the evidence. Nothing is sent."}
+	case "same-purchase":
+		m.Title = "You said that it is the same purchase."
+		m.Lines = []string{"Nothing was sent. Whoever asks for it gets the earlier result."}
+	case "different-purchase":
+		m.Title = "You said that it is a different purchase."
+		if o.Status == ledger.AwaitingApproval {
+			m.Lines = []string{"Policy asks for an approval before it leaves."}
+		} else {
+			m.Lines = []string{"It leaves as soon as it is its turn."}
+		}
+	default:
+		m.Title = "Recorded."
+	}
+	return m
+}
+
+// JobDone is the page after a job was run by hand.
+func JobDone(f Frame, run ledger.JobRun) MessagePage {
+	m := MessagePage{Frame: f, Tone: Slate,
+		Title: "The job " + run.Job + " ran.",
+		Lines: []string{fmt.Sprintf("Looked at %s, resolved %s, held %s, not reached %s.",
+			grouped(run.LookedAt), grouped(run.Resolved), grouped(run.Held), grouped(len(run.Problems)))},
+		Links: []Link{{"/settings", "Settings"}},
+	}
+	m.Lines = append(m.Lines, run.Problems...)
+	return m
+}
