@@ -1,0 +1,144 @@
+package rail
+
+import "maps"
+
+// The adapters a configuration may name.
+const (
+	AdapterHTTP    = "http"
+	AdapterSandbox = "sandbox"
+	AdapterStripe  = "stripe"
+	AdapterSMTP    = "smtp"
+)
+
+// Config is what stands under rails.NAME. What is left out is filled in by New.
+type Config struct {
+	Adapter      string            `yaml:"adapter"`
+	BaseURL      string            `yaml:"base_url"`
+	Account      string            `yaml:"account"`
+	AllowPrivate bool              `yaml:"allow_private"`
+	Headers      map[string]Secret `yaml:"headers"`
+	Timeout      Duration          `yaml:"timeout"`
+	Dedupe       Dedupe            `yaml:"dedupe"`
+	Send         Send              `yaml:"send"`
+	Stamp        Stamp             `yaml:"stamp"`
+	Answers      []AnswerRow       `yaml:"answers"`
+	Receipt      Receipt           `yaml:"receipt"`
+	Lookup       Lookup            `yaml:"lookup"`
+	Limits       Limits            `yaml:"limits"`
+	Breaker      BreakerConfig     `yaml:"breaker"`
+	Quiet        Duration          `yaml:"quiet"`
+	PendingFor   Duration          `yaml:"pending_for"`
+	Statement    Statement         `yaml:"statement"`
+	Events       Events            `yaml:"events"`
+
+	// Digits tells how many minor-unit digits a currency has. It comes from
+	// the program, not from the file, and is needed where amounts are decimal.
+	Digits func(currency string) (digits int, known bool) `yaml:"-"`
+}
+
+// Dedupe says how the provider recognises a repeated request, and for how long.
+type Dedupe struct {
+	By        string   `yaml:"by"`     // key · natural · none
+	Header    string   `yaml:"header"` // where the key goes: a header,
+	Body      string   `yaml:"body"`   // or a JSON Pointer into the body
+	Retention Duration `yaml:"retention"`
+}
+
+// Send is the request that acts.
+type Send struct {
+	Method string `yaml:"method"`
+	Path   string `yaml:"path"`
+	Body   string `yaml:"body"` // payload (the default: the approved payload and the stamp) · none
+}
+
+// Stamp is where the order_id goes, so that the record can be found by it.
+type Stamp struct {
+	Body   string `yaml:"body"`
+	Header string `yaml:"header"`
+}
+
+// AnswerRow gives answers a meaning: the first row that fits wins.
+type AnswerRow struct {
+	Status []int             `yaml:"status"`
+	Body   map[string]any    `yaml:"body"` // JSON Pointer: the scalar that must stand there
+	Header map[string]string `yaml:"header"`
+	Means  string            `yaml:"means"`
+}
+
+// Receipt points at the members of the provider's record. What is named is
+// compared with what was approved.
+type Receipt struct {
+	ID        string `yaml:"id"`
+	Amount    string `yaml:"amount"`
+	Currency  string `yaml:"currency"`
+	Recipient string `yaml:"recipient"`
+	Stamp     string `yaml:"stamp"`
+	Reference string `yaml:"reference"`
+	Amounts   string `yaml:"amounts"` // minor (the default) · decimal
+}
+
+// Lookup is how the provider is asked what happened.
+type Lookup struct {
+	Path               string   `yaml:"path"`
+	Items              string   `yaml:"items"` // where the list of records stands; empty: the answer is the record
+	Lag                Duration `yaml:"lag"`
+	AbsenceProvesAfter Duration `yaml:"absence_proves_after"`
+}
+
+// Limits bound what one operation, and all of them together, may cost the rail.
+type Limits struct {
+	Concurrency *int       `yaml:"concurrency"`
+	MaxAttempts *int       `yaml:"max_attempts"`
+	MaxElapsed  Duration   `yaml:"max_elapsed"`
+	Backoff     []Duration `yaml:"backoff"` // shortest, longest
+	Quota       *int       `yaml:"quota"`
+}
+
+// BreakerConfig says when the rail is given a rest.
+type BreakerConfig struct {
+	Failures *int     `yaml:"failures"`
+	OpenFor  Duration `yaml:"open_for"`
+}
+
+// Statement says how this rail's statements are written.
+type Statement struct {
+	Format  string            `yaml:"format"`
+	Amounts string            `yaml:"amounts"`
+	Columns map[string]string `yaml:"columns"`
+}
+
+// Events says how this rail's webhooks are signed and read.
+type Events struct {
+	Scheme        string         `yaml:"scheme"`
+	Secret        Secret         `yaml:"secret"`
+	ID            string         `yaml:"id"`
+	Stamp         string         `yaml:"stamp"`
+	ConfirmedWhen map[string]any `yaml:"confirmed_when"`
+}
+
+// Override is what an action type may say in place of its rail. Each of the
+// four is replaced whole or not at all: a mixture of two would be read wrong.
+type Override struct {
+	Send    *Send       `yaml:"send"`
+	Answers []AnswerRow `yaml:"answers"`
+	Receipt *Receipt    `yaml:"receipt"`
+	Lookup  *Lookup     `yaml:"lookup"`
+}
+
+// With is the configuration with an action type's own ways put in.
+func (c Config) With(o Override) Config {
+	c.Headers = maps.Clone(c.Headers)
+	if o.Send != nil {
+		c.Send = *o.Send
+	}
+	if o.Answers != nil {
+		c.Answers = o.Answers
+	}
+	if o.Receipt != nil {
+		c.Receipt = *o.Receipt
+	}
+	if o.Lookup != nil {
+		c.Lookup = *o.Lookup
+	}
+	return c
+}
