@@ -1,0 +1,50 @@
+# Two commands do all set-up on a fresh Debian machine with Go:
+#   go run . demo
+#   make test
+
+GO ?= go
+
+.PHONY: test chromium generated fmt lint fuzz kill bench generate
+
+# test is what CI runs: the browser, the generated files, the form of the code,
+# then every test with the race detector.
+test: chromium generated fmt lint
+	$(GO) test -race -timeout 14m ./...
+
+# chromium comes from Debian; the browser tests fail without it, they never skip.
+chromium:
+	@command -v chromium >/dev/null || { apt-get update && apt-get install -y --no-install-recommends chromium; }
+
+# generate writes the Go that templ makes of the pages.
+generate:
+	$(GO) tool templ generate -path views
+
+# generated fails when the committed files are not what the pages say.
+generated:
+	@before=$$(cat views/*_templ.go | sha256sum); \
+	$(GO) tool templ generate -path views -log-level error || exit 1; \
+	after=$$(cat views/*_templ.go | sha256sum); \
+	if [ "$$before" != "$$after" ]; then echo "views/*_templ.go were stale: run make generate and commit"; exit 1; fi
+	$(GO) mod tidy -diff
+
+fmt:
+	@stale=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
+	if [ -n "$$stale" ]; then echo "gofmt wants: $$stale"; exit 1; fi
+
+lint:
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+# Long runs, outside CI. Write the figures down in docs/figures.md.
+FUZZTIME ?= 10m
+fuzz:
+	@for where in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+	  for name in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$where/*_test.go | sed 's/func //'); do \
+	    echo "== $$where $$name"; $(GO) test $$where -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) || exit 1; done; done
+
+# kill runs the kill test with every operation of every boundary killed once.
+kill:
+	HOLDFAST_TEST_KILLS=100 $(GO) test -run 'TestKill' -timeout 60m -v ./dispatch/
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchtime 3s ./store/... ./web/

@@ -1,0 +1,10 @@
+package dispatch
+
+// SetReach gives the crash boundaries a body; in this test binary only.
+func SetReach(f func(boundary string)) { reach = f }
+
+// AddTestProcess makes this test binary able to run as another process.
+func AddTestProcess(name string, run func() int) { testProcesses[name] = run }
+
+// TestProcess is the environment setting that names the process to be.
+const TestProcess = testProcess

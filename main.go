@@ -1,0 +1,474 @@
+// Command holdfast stands between agents and every API that changes something:
+// it gives each wanted action one durable identity, sends exactly what was
+// approved, and finds out what happened before anything is sent again.
+//
+// This file parses commands and wires the rooms together; what a command does
+// lives in the room it belongs to.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"holdfast/dispatch"
+	"holdfast/store"
+	"holdfast/web"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, program{in: os.Stdin, out: os.Stdout, err: os.Stderr}, os.Args[1:]))
+}
+
+// Exit codes.
+const (
+	exitDone    = 0
+	exitFinding = 1 // it ran, and found or met something
+	exitUsage   = 2 // it was called wrongly
+)
+
+// program is one run of the command line: its streams, and the ledger it works
+// on where it runs inside a server.
+type program struct {
+	in       io.Reader
+	out, err io.Writer
+	inside   *web.Instance // set in a server: commands that came over its socket work on this
+}
+
+// usageError is a command line that cannot be understood.
+type usageError struct{ error }
+
+// silent ends a command that has said everything itself.
+type silent int
+
+func (s silent) Error() string { return fmt.Sprintf("exit %d", int(s)) }
+
+func run(ctx context.Context, p program, args []string) int {
+	root := p.commands()
+	root.SetArgs(args)
+	root.SetIn(p.in)
+	root.SetOut(p.out)
+	root.SetErr(p.err)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	var said silent
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &said):
+		return int(said)
+	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
+		fmt.Fprintf(p.err, "holdfast: %v; see holdfast --help\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(p.err, "holdfast: %v\n", err)
+	return exitFinding
+}
+
+// settings are the flags every command takes.
+type settings struct{ config, data, db string }
+
+func (p program) commands() *cobra.Command {
+	var s settings
+	root := &cobra.Command{
+		Use:           "holdfast",
+		Short:         "A gateway between agents and every API that changes something",
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags()) },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	flags.StringVar(&s.config, "config", "", "configuration `FILE` (default: holdfast.yaml in the data folder, if it is there)")
+	flags.StringVar(&s.data, "data", "", "data `FOLDER` (default: ./holdfast-data)")
+	flags.StringVar(&s.db, "db", "", "postgres:// `URL` instead of a data folder")
+	root.AddCommand(
+		p.serveCommand(&s), p.demoCommand(&s), p.triggerCommand(),
+		p.tokenCommand(&s), p.userCommand(&s), p.setupLinkCommand(&s),
+		p.reconcileCommand(&s), p.configCommand(), p.sandboxCommand(), p.versionCommand(),
+	)
+	return root
+}
+
+// fromEnvironment gives every flag that was not set its twin's value:
+// HOLDFAST_LISTEN for --listen.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var wrong error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "HOLDFAST_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, given := os.LookupEnv(name)
+		if f.Changed || !given || f.Name == "help" {
+			return
+		}
+		if err := f.Value.Set(value); err != nil && wrong == nil {
+			wrong = usageError{fmt.Errorf("%s: %w", name, err)}
+		}
+		f.Changed = true
+	})
+	return wrong
+}
+
+// exactly wraps cobra's argument checks, so that a wrong number of arguments is
+// wrong usage.
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError{fmt.Errorf("%s takes %d argument(s), not %d", cmd.CommandPath(), n, len(args))}
+		}
+		return nil
+	}
+}
+
+// folder is the data folder the settings name.
+func (s *settings) folder() (string, error) {
+	switch {
+	case s.db != "":
+		return "", usageError{errors.New("--db: PostgreSQL is not available in this version; use --data FOLDER")}
+	case s.data != "":
+		return filepath.Abs(s.data)
+	}
+	return filepath.Abs("holdfast-data")
+}
+
+// onLedger runs a command on the ledger of the data folder: inside the server,
+// if one runs there, and otherwise by opening it for the time of the command.
+func (p program) onLedger(cmd *cobra.Command, s *settings, args []string, work func(*web.Instance) error) error {
+	if p.inside != nil {
+		return work(p.inside)
+	}
+	folder, err := s.folder()
+	if err != nil {
+		return err
+	}
+	stdin, err := p.takeStdin(cmd)
+	if err != nil {
+		return err
+	}
+	reply, err := web.Forward(cmd.Context(), folder, web.Call{Args: commandLine(cmd, args), Stdin: stdin})
+	if err == nil {
+		p.out.Write(reply.Stdout)
+		p.err.Write(reply.Stderr)
+		if reply.Code != exitDone {
+			return silent(reply.Code)
+		}
+		return nil
+	}
+	if !errors.Is(err, web.ErrNoServer) {
+		return err
+	}
+	if stdin != nil {
+		cmd.Root().SetIn(bytes.NewReader(stdin))
+	}
+	log := slog.New(slog.NewTextHandler(p.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	inst, err := web.OpenInstance(cmd.Context(), web.InstanceOptions{Folder: folder, Config: s.config, Exe: executable(), Log: log})
+	if err != nil {
+		return err
+	}
+	defer inst.Close()
+	return work(inst)
+}
+
+// takeStdin reads what a command wants from its input, so that it can travel.
+func (p program) takeStdin(cmd *cobra.Command) ([]byte, error) {
+	f := cmd.Flags().Lookup("password-stdin")
+	if f == nil || f.Value.String() != "true" {
+		return nil, nil
+	}
+	return io.ReadAll(io.LimitReader(p.in, 4096))
+}
+
+// commandLine writes the command again with every flag that was given, also by
+// the environment, and without those that say which ledger is meant.
+func commandLine(cmd *cobra.Command, args []string) []string {
+	line := strings.Fields(cmd.CommandPath())[1:]
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name == "config" || f.Name == "data" || f.Name == "db" {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			for _, v := range list.GetSlice() {
+				line = append(line, "--"+f.Name+"="+v)
+			}
+			return
+		}
+		line = append(line, "--"+f.Name+"="+f.Value.String())
+	})
+	return append(append(line, "--"), args...)
+}
+
+// answer runs a command that came over a server's socket.
+func answer(inst *web.Instance) func(context.Context, web.Call) web.Reply {
+	return func(ctx context.Context, call web.Call) web.Reply {
+		var out, errOut bytes.Buffer
+		p := program{in: bytes.NewReader(call.Stdin), out: &out, err: &errOut, inside: inst}
+		code := run(ctx, p, call.Args)
+		return web.Reply{Code: code, Stdout: out.Bytes(), Stderr: errOut.Bytes()}
+	}
+}
+
+// executable is this very binary, for the sandbox providers it starts.
+func executable() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	return exe
+}
+
+func (p program) serveCommand(s *settings) *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run the server", Args: exactly(0),
+		Example: "  holdfast serve --data /var/lib/holdfast --listen 127.0.0.1:8420",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			folder, err := s.folder()
+			if err != nil {
+				return err
+			}
+			log := slog.New(slog.NewJSONHandler(p.err, nil))
+			inst, err := web.OpenInstance(cmd.Context(), web.InstanceOptions{Folder: folder, Config: s.config, Exe: executable(), Log: log})
+			if err != nil {
+				return err
+			}
+			ready := func(addr string) {
+				fmt.Fprintf(p.err, "listening on http://%s\n", addr)
+				if err := inst.OfferSetUp(cmd.Context(), p.err, "http://"+addr); err != nil {
+					log.Error("no set-up code could be made", "error", err)
+				}
+			}
+			err = inst.Serve(cmd.Context(), web.ServeOptions{Listen: listen, Ready: ready, Command: answer(inst)})
+			return errors.Join(err, inst.Close())
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8420", "`ADDRESS` to answer on")
+	return cmd
+}
+
+func (p program) demoCommand(s *settings) *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use: "demo", Short: "Run the whole system on this machine, with a sandbox provider and accidents", Args: exactly(0),
+		Example: "  holdfast demo",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return web.Demo(cmd.Context(), web.DemoOptions{Listen: listen, Folder: s.data, Exe: executable(), Out: p.out, Version: version(), Command: answer})
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8420", "`ADDRESS` to answer on")
+	return cmd
+}
+
+func (p program) triggerCommand() *cobra.Command {
+	var naked bool
+	cmd := &cobra.Command{
+		Use: "trigger NAME", Short: "Make one accident happen on the demo and tell its story",
+		Long:    "Make one accident happen on the demo and tell its story.\n\n" + web.Accidents(),
+		Example: "  holdfast trigger lost-answer\n  holdfast trigger lost-answer --naked",
+		Args:    exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return web.Trigger(cmd.Context(), args[0], naked, p.out)
+		},
+	}
+	cmd.Flags().BoolVar(&naked, "naked", false, "the same accident without holdfast")
+	return cmd
+}
+
+func (p program) tokenCommand(s *settings) *cobra.Command {
+	token := &cobra.Command{Use: "token", Short: "Make, list and revoke agents' tokens"}
+	var o web.TokenOptions
+	create := &cobra.Command{
+		Use: "create", Short: "Print a new token, alone, on standard output", Args: exactly(0),
+		Example: "  holdfast token create --tenant default --agent billing --owner ana@example.com --max-amount 500.00 --currency EUR",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.onLedger(cmd, s, args, func(i *web.Instance) error {
+				signed, err := i.CreateToken(cmd.Context(), o)
+				if err == nil {
+					fmt.Fprintln(p.out, signed)
+				}
+				return err
+			})
+		},
+	}
+	f := create.Flags()
+	f.StringVar(&o.Tenant, "tenant", "default", "`TENANT` it belongs to; made if it is new")
+	f.StringVar(&o.Agent, "agent", "", "`NAME` of the agent (required)")
+	f.StringVar(&o.Owner, "owner", "", "`EMAIL` of the person who counts as the requester")
+	f.StringArrayVar(&o.Scopes, "scope", nil, "`SCOPE`, several times; default operations:write and operations:read")
+	f.StringArrayVar(&o.ActionTypes, "action-type", nil, "narrow to this action `TYPE`, several times")
+	f.StringArrayVar(&o.Rails, "rail", nil, "narrow to this `RAIL`, several times")
+	f.StringVar(&o.MaxAmount, "max-amount", "", "cap for one operation, `DECIMAL` in --currency")
+	f.StringVar(&o.Currency, "currency", "", "`CODE` of --max-amount")
+	f.DurationVar(&o.TTL, "ttl", 720*time.Hour, "how long it is good")
+
+	var asJSON bool
+	list := &cobra.Command{
+		Use: "list", Short: "List tokens", Args: exactly(0), Example: "  holdfast token list --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.ListTokens(cmd.Context(), p.out, asJSON) })
+		},
+	}
+	list.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	revoke := &cobra.Command{
+		Use: "revoke ID", Short: "End a token at once", Args: exactly(1), Example: "  holdfast token revoke tok_5f…",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.RevokeToken(cmd.Context(), args[0], p.out) })
+		},
+	}
+	token.AddCommand(create, list, revoke)
+	return token
+}
+
+func (p program) userCommand(s *settings) *cobra.Command {
+	user := &cobra.Command{Use: "user", Short: "Add, list and disable people"}
+	var o web.UserOptions
+	var fromStdin bool
+	create := &cobra.Command{
+		Use: "create", Short: "Add a person", Args: exactly(0),
+		Example: "  holdfast user create --tenant default --email ana@example.com --role finance --password-stdin < password",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.onLedger(cmd, s, args, func(i *web.Instance) error {
+				if fromStdin {
+					text, err := io.ReadAll(cmd.InOrStdin())
+					if err != nil {
+						return err
+					}
+					if o.Password = strings.TrimRight(string(text), "\r\n"); o.Password == "" {
+						return errors.New("--password-stdin: standard input is empty")
+					}
+				}
+				return i.CreateUser(cmd.Context(), o, p.out)
+			})
+		},
+	}
+	f := create.Flags()
+	f.StringVar(&o.Tenant, "tenant", "default", "`TENANT` of the person; made if it is new")
+	f.StringVar(&o.Email, "email", "", "`EMAIL`, unique in the installation (required)")
+	f.StringVar(&o.Name, "name", "", "`NAME` to show")
+	f.StringArrayVar(&o.Roles, "role", nil, "`ROLE`: admin, approver, finance or viewer; several times (required)")
+	f.BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
+
+	var asJSON bool
+	list := &cobra.Command{
+		Use: "list", Short: "List people", Args: exactly(0), Example: "  holdfast user list",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.ListUsers(cmd.Context(), p.out, asJSON) })
+		},
+	}
+	list.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	disable := &cobra.Command{
+		Use: "disable EMAIL", Short: "End a person's rights and sessions", Args: exactly(1), Example: "  holdfast user disable jon@example.com",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.DisableUser(cmd.Context(), args[0], p.out) })
+		},
+	}
+	user.AddCommand(create, list, disable)
+	return user
+}
+
+func (p program) setupLinkCommand(s *settings) *cobra.Command {
+	var base string
+	cmd := &cobra.Command{
+		Use: "setup-link", Short: "Print a new one-time set-up link", Args: exactly(0), Example: "  holdfast setup-link",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.SetUpLink(cmd.Context(), p.out, base) })
+		},
+	}
+	cmd.Flags().StringVar(&base, "url", "http://127.0.0.1:8420", "`ADDRESS` under which the browser reaches the server")
+	return cmd
+}
+
+func (p program) reconcileCommand(s *settings) *cobra.Command {
+	var job string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "reconcile", Short: "Run the scheduled jobs now and print what each did", Args: exactly(0),
+		Example: "  holdfast reconcile --job lookup",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.RunJobs(cmd.Context(), job, p.out, asJSON) })
+		},
+	}
+	cmd.Flags().StringVar(&job, "job", "", "only this `JOB`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func (p program) configCommand() *cobra.Command {
+	config := &cobra.Command{Use: "config", Short: "Look at a configuration"}
+	config.AddCommand(&cobra.Command{
+		Use: "check FILE", Short: "Report every mistake with file, line and key", Args: exactly(1),
+		Example: "  holdfast config check /etc/holdfast/holdfast.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			errs := dispatch.CheckConfig(args[0], os.LookupEnv, time.Now)
+			for _, err := range errs {
+				fmt.Fprintln(p.err, err)
+			}
+			if len(errs) > 0 {
+				return silent(exitFinding)
+			}
+			fmt.Fprintf(p.out, "%s is good\n", args[0])
+			return nil
+		},
+	})
+	return config
+}
+
+func (p program) sandboxCommand() *cobra.Command {
+	var o dispatch.SandboxOptions
+	cmd := &cobra.Command{
+		Use: "sandbox", Short: "Run the sandbox provider", Args: exactly(0),
+		Example: "  holdfast sandbox --listen 127.0.0.1:8421 --data book.jsonl",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, end := context.WithCancel(cmd.Context())
+			defer end()
+			dispatch.WatchStdin(p.in, end)
+			o.Log = slog.New(slog.NewTextHandler(p.err, nil))
+			// The book is this command's --data; the flag of the same name elsewhere is a folder.
+			return dispatch.RunSandbox(ctx, o, func(addr string) { fmt.Fprintf(p.err, "listening on http://%s\n", addr) })
+		},
+	}
+	cmd.Flags().StringVar(&o.Listen, "listen", "127.0.0.1:8421", "`ADDRESS` to answer on")
+	cmd.Flags().StringVar(&o.Book, "data", "", "`FILE` for its book; without it, memory")
+	cmd.Flags().BoolVar(&o.Dedupe, "dedupe", true, "recognise a repeated Idempotency-Key")
+	return cmd
+}
+
+func (p program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print version, commit, Go and SQLite version", Args: exactly(0), Example: "  holdfast version",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(p.out, "holdfast %s\n%s\nSQLite %s\n", version(), runtime.Version(), store.SQLiteVersion())
+			return err
+		},
+	}
+}
+
+// version is the release and the commit it was built from, as far as the build
+// knows them.
+func version() string {
+	const release = "0.1.0"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return release
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return release + " " + s.Value[:12]
+		}
+	}
+	return release
+}
