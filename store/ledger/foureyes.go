@@ -48,3 +48,12 @@ func MayAct(personEmail string, roles []string) (allowed bool, why string) {
 	allowed, _, why = mayDecide(Operation{}, personEmail, roles, decidingRoles, 0, false)
 	return allowed, why
 }
+
+// MustSignInAgain says what a person has to do first where a rule wants to be
+// sure who decides; empty where the sign-in is fresh enough, or none is asked for.
+func MustSignInAgain(o Operation, p PersonRecord, now int64) string {
+	if !o.Asked.StepUp || p.Fresh(now) {
+		return ""
+	}
+	return "This rule asks you to sign in again right before you approve. Sign out, sign in, and approve within 5 minutes."
+}

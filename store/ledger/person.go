@@ -1,5 +1,7 @@
 package ledger
 
+import "time"
+
 // PersonRecord is somebody who may sign in.
 type PersonRecord struct {
 	ID         string
@@ -9,6 +11,15 @@ type PersonRecord struct {
 	Roles      []string
 	CreatedAt  int64
 	DisabledAt int64
+	SignedInAt int64 // of the session that this record came with; 0: none
+}
+
+// FreshFor is how long a sign-in is fresh enough for a rule that asks for it.
+const FreshFor = 5 * time.Minute
+
+// Fresh reports whether the person proved a moment ago who they are.
+func (p PersonRecord) Fresh(now int64) bool {
+	return p.SignedInAt > 0 && now-p.SignedInAt <= FreshFor.Milliseconds()
 }
 
 // Display is the name to show: the first name of the e-mail's owner, or the

@@ -1,0 +1,230 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"holdfast/store/ledger"
+)
+
+// clear is a decision about an operation of which something was sent.
+func (s *Store) clear(ctx context.Context, tenant, id string, d Decision, e ledger.Event, f func(*tx, ledger.Operation, ledger.Holder, bool) (ledger.Operation, error)) (ledger.Operation, error) {
+	return s.decide(ctx, tenant, id, d, func(t *tx, o ledger.Operation, by ledger.Holder) (ledger.Operation, error) {
+		self, err := t.mayDecideHold(o, e, d.Person)
+		if err != nil {
+			return o, err
+		}
+		return f(t, o, by, self)
+	})
+}
+
+// personEvidence keeps what a person says as evidence, with the person's name.
+func (t *tx) personEvidence(o ledger.Operation, finding, sentence string, d Decision) error {
+	body := text(map[string]any{"receipt_id": d.ReceiptID, "amount": d.Amount, "second_receipt_id": d.SecondReceiptID, "reason": d.Reason})
+	return t.addEvidence(ledger.Evidence{TenantID: o.TenantID, OperationID: o.OperationID, Attempt: o.Attempts,
+		Source: "person", Finding: finding, Sentence: sentence, Body: []byte(body), By: d.Person.Email})
+}
+
+// Happened records that the effect was seen at the provider: a receipt by a
+// person's hand.
+func (s *Store) Happened(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
+	return s.clear(ctx, tenant, id, d, ledger.SayHappened, func(t *tx, o ledger.Operation, by ledger.Holder, _ bool) (ledger.Operation, error) {
+		r, err := personReceipt(o, d)
+		if err != nil {
+			return o, err
+		}
+		sentence := fmt.Sprintf("%s says it happened: %s. %s", d.Person.Display(), d.ReceiptID, d.Reason)
+		if err := t.personEvidence(o, "found", sentence, d); err != nil {
+			return o, err
+		}
+		after, err := t.happenAfterSend(o, ledger.SayHappened, "", by, sentence, r, false, 0)
+		if err != nil || r.Amount == nil || *r.Amount <= o.Terms.Amount {
+			return after, err
+		}
+		over := *r.Amount - o.Terms.Amount
+		return after, t.lateEffect(after, ledger.Receipt{ID: r.ID, Amount: &over, Currency: r.Currency}, "overcharge", by)
+	})
+}
+
+func personReceipt(o ledger.Operation, d Decision) (*ledger.Receipt, error) {
+	if d.ReceiptID == "" {
+		return nil, fmt.Errorf("%w: the provider's id is needed", ErrForbidden)
+	}
+	if err := needReason(d); err != nil {
+		return nil, err
+	}
+	if o.Terms.HasAmount && d.Amount == nil {
+		return nil, fmt.Errorf("%w: the amount at the provider is needed", ErrForbidden)
+	}
+	r := &ledger.Receipt{ID: d.ReceiptID, Amount: d.Amount, Currency: o.Terms.Currency, Recipient: o.Terms.Recipient, Reference: o.Terms.Reference}
+	r.Raw = []byte(text(r))
+	return r, nil
+}
+
+// HappenedTwice records two effects: the first is the receipt, the second is
+// owed back.
+func (s *Store) HappenedTwice(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
+	return s.clear(ctx, tenant, id, d, ledger.SayHappened, func(t *tx, o ledger.Operation, by ledger.Holder, _ bool) (ledger.Operation, error) {
+		if d.SecondReceiptID == "" || d.SecondReceiptID == d.ReceiptID {
+			return o, fmt.Errorf("%w: two different ids of the provider are needed", ErrForbidden)
+		}
+		if d.Amount == nil && o.Terms.HasAmount {
+			d.Amount = &o.Terms.Amount // the form asks for ids only: both are what was approved
+		}
+		r, err := personReceipt(o, d)
+		if err != nil {
+			return o, err
+		}
+		sentence := fmt.Sprintf("%s says it happened twice: %s and %s. %s", d.Person.Display(), d.ReceiptID, d.SecondReceiptID, d.Reason)
+		if err := t.personEvidence(o, "found", sentence, d); err != nil {
+			return o, err
+		}
+		second := *r
+		second.ID = d.SecondReceiptID
+		after, err := t.happenAfterSend(o, ledger.SayHappened, "", by, sentence, r, false, 0)
+		if err != nil {
+			return o, err
+		}
+		return after, t.lateEffect(after, second, "duplicate_charge", by)
+	})
+}
+
+// DidNotHappen closes a hold as not executed. The lifecycle allows it only once
+// no attempt can still act.
+func (s *Store) DidNotHappen(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
+	return s.clear(ctx, tenant, id, d, ledger.SayNotHappened, func(t *tx, o ledger.Operation, by ledger.Holder, _ bool) (ledger.Operation, error) {
+		if err := needReason(d); err != nil {
+			return o, err
+		}
+		sentence := fmt.Sprintf("%s says it did not happen: %s", d.Person.Display(), d.Reason)
+		if err := t.personEvidence(o, "absent", sentence, d); err != nil {
+			return o, err
+		}
+		return t.happenAfterSend(o, ledger.SayNotHappened, "", by, sentence, nil, false, 0)
+	})
+}
+
+// SendAgain releases one more send of the same operation: the same key, the
+// same bytes. Its earlier attempts stay unresolved.
+func (s *Store) SendAgain(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
+	return s.clear(ctx, tenant, id, d, ledger.SendAgain, func(t *tx, o ledger.Operation, by ledger.Holder, self bool) (ledger.Operation, error) {
+		if err := needReason(d); err != nil {
+			return o, err
+		}
+		if o.Accepted {
+			return o, fmt.Errorf("%w: the provider accepted it and owes us the outcome; it is never sent again", ledger.ErrNotAllowed)
+		}
+		sentence := fmt.Sprintf("%s releases one more send: %s", d.Person.Display(), d.Reason)
+		if err := t.personEvidence(o, "note", sentence, d); err != nil {
+			return o, err
+		}
+		return t.happen(o, happening{event: ledger.SendAgain, by: by, sentence: sentence, fact: map[string]any{"self_approved": self},
+			with: func(o *ledger.Operation) {
+				o.Released, o.Claims, o.NextSendAt = true, 0, t.now
+				o.UnknownSince = 0 // if it is lost once more, the time to find out begins anew
+			}})
+	})
+}
+
+// StillUnknown hands a hold back to the scheduler, which looks again.
+func (s *Store) StillUnknown(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
+	return s.clear(ctx, tenant, id, d, ledger.StillUnknown, func(t *tx, o ledger.Operation, by ledger.Holder, _ bool) (ledger.Operation, error) {
+		rules := t.s.Rulebook(tenant)
+		o, err := t.happen(o, happening{event: ledger.StillUnknown, by: by,
+			sentence: fmt.Sprintf("%s: still unknown. %s", d.Person.Display(), d.Reason),
+			with:     func(o *ledger.Operation) { o.UnknownSince, o.EverUnknown = t.now, true }})
+		if err != nil {
+			return o, err
+		}
+		rail, _ := rules.Route(o)
+		return t.plan(o, rules, rail, by, 0)
+	})
+}
+
+// LookAgain asks for a look-up now.
+func (s *Store) LookAgain(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
+	return s.clear(ctx, tenant, id, d, ledger.StillUnknown, func(t *tx, o ledger.Operation, by ledger.Holder, _ bool) (ledger.Operation, error) {
+		rail, _ := t.s.Rulebook(tenant).Route(o)
+		if o.Status != ledger.Unknown || !rail.Lookup.Possible {
+			return o, fmt.Errorf("%w: there is nothing to ask", ledger.ErrNotAllowed)
+		}
+		was := o
+		o.NextLookAt = t.now
+		return o, t.note(was, o, "look_again", by, fmt.Sprintf("%s asks to look again now.", d.Person.Display()), nil)
+	})
+}
+
+// SamePurchase makes the operation an alias of an earlier one that it
+// overlaps: whoever asks for it is shown that one's state and result.
+func (s *Store) SamePurchase(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
+	return s.clear(ctx, tenant, id, d, ledger.Merge, func(t *tx, o ledger.Operation, by ledger.Holder, _ bool) (ledger.Operation, error) {
+		original, err := t.original(o, d.Original)
+		if err != nil {
+			return o, err
+		}
+		return t.happen(o, happening{event: ledger.Merge, by: by, fact: map[string]any{"duplicate_of": original, "reason": d.Reason},
+			sentence: fmt.Sprintf("%s says it is the same purchase as %s.", d.Person.Display(), original),
+			with:     func(o *ledger.Operation) { o.DuplicateOf = original }})
+	})
+}
+
+// original checks the choice of the earlier operation, and follows it to the
+// one that is no alias itself.
+func (t *tx) original(o ledger.Operation, chosen string) (string, error) {
+	if chosen == "" && len(o.Overlaps) > 0 {
+		chosen = o.Overlaps[0].OperationID
+	}
+	if !slices.ContainsFunc(o.Overlaps, func(v ledger.Overlapped) bool { return v.OperationID == chosen }) {
+		return "", fmt.Errorf("%w: %q is not one of the operations it overlaps", ErrForbidden, chosen)
+	}
+	for range 100 {
+		earlier, err := t.operation(o.TenantID, chosen)
+		if err != nil {
+			return "", err
+		}
+		if earlier.DuplicateOf == "" {
+			return chosen, nil
+		}
+		chosen = earlier.DuplicateOf
+		if chosen == o.OperationID {
+			break
+		}
+	}
+	return "", fmt.Errorf("%w: that would make an operation its own original", ErrForbidden)
+}
+
+// DifferentPurchase lets a held operation go on: policy then allows it, or asks.
+// A policy that denies it now still asks a person: one of them just decided.
+func (s *Store) DifferentPurchase(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
+	return s.clear(ctx, tenant, id, d, ledger.Separate, func(t *tx, o ledger.Operation, by ledger.Holder, self bool) (ledger.Operation, error) {
+		if err := needReason(d); err != nil {
+			return o, err
+		}
+		rules := t.s.Rulebook(tenant)
+		decision, err := t.judge(o, rules)
+		if err != nil {
+			return o, err
+		}
+		event, asked := ledger.SeparateAsk, decision.Asked
+		if decision.Then == "allow" {
+			event = ledger.Separate
+		} else if asked.Approvals == 0 {
+			asked = ledger.DefaultAsked(t.now)
+		}
+		return t.happen(o, happening{event: event, by: by, fact: map[string]any{"self_approved": self, "reason": d.Reason},
+			sentence: fmt.Sprintf("%s says it is a different purchase: %s. %s", d.Person.Display(), d.Reason, decision.Sentence),
+			with: func(o *ledger.Operation) {
+				o.PolicyVersion, o.PolicyRow, o.Asked, o.Claims = rules.Policy.Version, decision.Row, asked, 0
+			}})
+	})
+}
+
+func scanApproval(rows *sql.Rows) (a ledger.Approval, err error) {
+	var self int
+	err = rows.Scan(&a.ID, &a.TenantID, &a.OperationID, &a.Decision, &a.Fingerprint, &a.PolicyVersion, &a.RailAddress, &a.RailAccount,
+		&a.PersonID, &a.PersonEmail, &self, &a.Reason, &a.DecidedAt, &a.ExpiresAt, &a.SpentAt, &a.VoidedAt)
+	a.SelfApproved = self == 1
+	return a, err
+}

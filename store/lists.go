@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"holdfast/store/ledger"
+)
+
+// Filter narrows a list of operations; empty members do not count.
+type Filter struct {
+	Statuses    []ledger.Status
+	ActionType  string
+	Reference   string
+	RunID       string
+	Rail        string
+	Search      string // an operation id, order id, provider key, receipt id, reference, recipient or fingerprint
+	Cursor      string // opaque; from an earlier page
+	Limit       int    // 1 to 200, default 50
+	OldestFirst bool
+}
+
+// Page is one page of operations and the cursor of the next; empty at the end.
+type Page struct {
+	Items []ledger.Operation
+	Next  string
+}
+
+// Operations lists a tenant's operations, newest first unless said otherwise.
+func (s *Store) Operations(ctx context.Context, tenant string, f Filter) (Page, error) {
+	if f.Limit <= 0 || f.Limit > 200 {
+		f.Limit = 50
+	}
+	beyond, err := readCursor(f.Cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	further, order := `id < $8`, `id desc`
+	if f.OldestFirst {
+		further, order = `id > $8`, `id`
+	}
+	rows, err := s.readers.QueryContext(ctx, `
+		select id, `+operationColumns+` from operations
+		where tenant_id = $1
+		  and ($2 = '' or $2 like '%,' || status || ',%')
+		  and ($3 = '' or action_type = $3) and ($4 = '' or reference = $4) and ($5 = '' or run_id = $5) and ($6 = '' or rail = $6)
+		  and ($7 = '' or operation_id = $7 or order_id = $7 or provider_key = $7 or receipt_id = $7 or reference = $7 or recipient = $7 or fingerprint = $7)
+		  and ($8 = 0 or `+further+`)
+		order by `+order+` limit $9`,
+		tenant, statusList(f.Statuses), f.ActionType, f.Reference, f.RunID, f.Rail, f.Search, beyond, f.Limit+1)
+	if err != nil {
+		return Page{}, err
+	}
+	var ids []int64
+	items, err := collect(rows, func(r *sql.Rows) (ledger.Operation, error) {
+		var id int64
+		o, err := scanOperation(withID{r, &id})
+		ids = append(ids, id)
+		return o, err
+	})
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Items: items}
+	if len(items) > f.Limit {
+		page.Items = items[:f.Limit]
+		page.Next = strconv.FormatInt(ids[f.Limit-1], 36)
+	}
+	return page, nil
+}
+
+// withID reads one more column before those of an operation.
+type withID struct {
+	row *sql.Rows
+	id  *int64
+}
+
+func (w withID) Scan(to ...any) error { return w.row.Scan(append([]any{w.id}, to...)...) }
+
+func statusList(s []ledger.Status) string {
+	if len(s) == 0 {
+		return ""
+	}
+	list := ","
+	for _, one := range s {
+		list += string(one) + ","
+	}
+	return list
+}
+
+func readCursor(c string) (int64, error) {
+	if c == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseInt(c, 36, 64)
+	if err != nil || id <= 0 {
+		return 0, fmt.Errorf("%w: the cursor is not one that a list gave out", ErrForbidden)
+	}
+	return id, nil
+}
+
+// Counts are what the strip on every page shows.
+type Counts struct {
+	Approvals    int
+	Unknown      int   // unknown and held
+	OldestSince  int64 // when the oldest of them became so
+	AtRisk       map[string]int64
+	Owed         map[string]int64
+	OwedEntries  int
+	ByStatus     map[ledger.Status]int
+	LongestMonth int64
+}
+
+// Counts reads them for a tenant.
+func (s *Store) Counts(ctx context.Context, tenant string) (Counts, error) {
+	c := Counts{AtRisk: map[string]int64{}, Owed: map[string]int64{}, ByStatus: map[ledger.Status]int{}}
+	rows, err := s.readers.QueryContext(ctx, `
+		select status, currency, count(*), coalesce(sum(amount), 0), min(case when unknown_since > 0 then unknown_since else created_at end)
+		from operations where tenant_id = $1 and status in ('awaiting_approval', 'ready', 'in_flight', 'unknown', 'unknown_hold')
+		group by status, currency`, tenant)
+	if err != nil {
+		return c, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var status ledger.Status
+		var currency string
+		var n int
+		var sum, oldest int64
+		if err := rows.Scan(&status, &currency, &n, &sum, &oldest); err != nil {
+			return c, err
+		}
+		c.add(status, currency, n, sum, oldest)
+	}
+	if err := rows.Err(); err != nil {
+		return c, err
+	}
+	return c, s.countOwed(ctx, tenant, &c)
+}
+
+func (c *Counts) add(status ledger.Status, currency string, n int, sum, oldest int64) {
+	c.ByStatus[status] += n
+	switch status {
+	case ledger.AwaitingApproval:
+		c.Approvals += n
+	case ledger.Unknown, ledger.UnknownHold:
+		c.Unknown += n
+		if c.OldestSince == 0 || oldest < c.OldestSince {
+			c.OldestSince = oldest
+		}
+		if currency != "" {
+			c.AtRisk[currency] += sum
+		}
+	}
+}
+
+func (s *Store) countOwed(ctx context.Context, tenant string, c *Counts) error {
+	rows, err := s.readers.QueryContext(ctx, `
+		select currency, count(*), coalesce(sum(open), 0) from refunds_owed
+		where tenant_id = $1 and open > 0 group by currency`, tenant)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var currency string
+		var n int
+		var sum int64
+		if err := rows.Scan(&currency, &n, &sum); err != nil {
+			return err
+		}
+		c.OwedEntries += n
+		c.Owed[currency] += sum
+	}
+	return rows.Err()
+}
+
+// Ready tells whether the store can commit.
+func (s *Store) Ready(ctx context.Context) error {
+	return s.change(ctx, func(t *tx) error {
+		return t.exec(`insert into meta (key, value) values ('ready_probe', $1) on conflict (key) do update set value = $1`, fmt.Sprint(t.now))
+	})
+}

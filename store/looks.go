@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"holdfast/store/ledger"
+)
+
+const selectDueLooks = `
+	select ` + operationColumns + ` from operations
+	where next_look_at > 0 and next_look_at <= $1 and status in ('unknown', 'confirmed', 'rejected')
+	order by next_look_at limit $2`
+
+// DueLooks lists operations whose look-up is due: unknown ones, and ended ones
+// that are looked at once more because they were unknown before.
+func (s *Store) DueLooks(ctx context.Context, limit int) ([]ledger.Operation, error) {
+	rows, err := s.readers.QueryContext(ctx, selectDueLooks, s.now(), limit)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(r *sql.Rows) (ledger.Operation, error) { return scanOperation(r) })
+}
+
+// RecordLook stores what asking the provider showed, and what it means. It
+// tells the operation as it is afterwards.
+func (s *Store) RecordLook(ctx context.Context, tenant, id string, look ledger.Look, by ledger.Holder, backoff time.Duration) (ledger.Operation, error) {
+	var after ledger.Operation
+	err := s.change(context.WithoutCancel(ctx), func(t *tx) error {
+		o, err := t.operation(tenant, id)
+		if err != nil {
+			return err
+		}
+		if err := t.addEvidence(ledger.Evidence{TenantID: tenant, OperationID: id, Attempt: o.Attempts,
+			Source: "lookup", Finding: string(look.Finding), Sentence: look.Sentence, Body: look.Body, By: by.Name}); err != nil {
+			return err
+		}
+		after, err = t.weigh(o, look, by, backoff)
+		return err
+	})
+	return after, err
+}
+
+func (t *tx) weigh(o ledger.Operation, look ledger.Look, by ledger.Holder, backoff time.Duration) (ledger.Operation, error) {
+	rules := t.s.Rulebook(o.TenantID)
+	rail, _ := rules.Route(o)
+	w := rail.Weigh(o, look, t.now)
+	if o.Status.Final() {
+		return t.lookBack(o, look, w, by)
+	}
+	if w.Event == ledger.Receive || w.Event == ledger.Mismatch {
+		for _, extra := range w.Extra {
+			if err := t.lateEffect(o, extra, "duplicate_charge", by); err != nil {
+				return o, err
+			}
+		}
+	}
+	if w.Event != "" && o.May(w.Event, by.Kind, t.now) {
+		return t.happenAfterSend(o, w.Event, w.Reason, by, w.Sentence, w.Receipt, false, backoff)
+	}
+	return t.lookedInVain(o, look, w, by, rules, rail, backoff)
+}
+
+// lookedInVain counts the look and plans the next step. An unreachable provider
+// changes nothing but when to ask again.
+func (t *tx) lookedInVain(o ledger.Operation, look ledger.Look, w ledger.Weighing, by ledger.Holder, rules *ledger.Rulebook, rail ledger.Rail, backoff time.Duration) (ledger.Operation, error) {
+	was := o
+	if look.Finding != ledger.LookUnreachable {
+		o.Looks++
+	}
+	o.Detail = w.Sentence
+	o.Version++
+	if err := t.note(was, o, "look", by, w.Sentence, map[string]any{"finding": look.Finding}); err != nil {
+		return o, err
+	}
+	if o.Status != ledger.Unknown {
+		return o, nil
+	}
+	return t.plan(o, rules, rail, by, backoff)
+}
+
+// lookBack is the one more look at an operation that ended: an effect that is
+// not its receipt is money found twice.
+func (t *tx) lookBack(o ledger.Operation, look ledger.Look, w ledger.Weighing, by ledger.Holder) (ledger.Operation, error) {
+	was := o
+	found := w.Extra
+	if w.Receipt != nil {
+		found = append(found, *w.Receipt)
+	}
+	for _, r := range found {
+		if o.Receipt != nil && o.Receipt.ID == r.ID {
+			continue
+		}
+		if err := t.lateEffect(o, r, lateCause(o), by); err != nil {
+			return o, err
+		}
+	}
+	o.NextLookAt = 0
+	if look.Finding == ledger.LookUnreachable {
+		o.NextLookAt = t.now + time.Minute.Milliseconds()
+	}
+	return o, t.note(was, o, "look", by, "Looked once more. "+w.Sentence, map[string]any{"finding": look.Finding})
+}

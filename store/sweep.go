@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"holdfast/store/ledger"
+)
+
+// Swept counts what a sweep did.
+type Swept struct{ LookedAt, Resolved, Held int }
+
+// Sweep ends what time ends: leases of attempts whose worker is silent, and
+// approvals nobody gave. It resolves no outcome: an attempt whose lease ended
+// may have happened.
+func (s *Store) Sweep(ctx context.Context, by ledger.Holder) (Swept, error) {
+	var swept Swept
+	err := s.change(ctx, func(t *tx) error {
+		swept = Swept{}
+		silent, err := t.find(`status = 'in_flight' and lease_until <= $1 order by lease_until`, t.now)
+		if err != nil {
+			return err
+		}
+		for _, o := range silent {
+			if err := t.sweepOne(&swept, o, ledger.Lose, by, "The worker fell silent and its lease ended. It may have happened."); err != nil {
+				return err
+			}
+		}
+		undecided, err := t.find(`status = 'awaiting_approval' and asked_until > 0 and asked_until <= $1 order by asked_until`, t.now)
+		if err != nil {
+			return err
+		}
+		for _, o := range undecided {
+			if err := t.sweepOne(&swept, o, ledger.Expire, by, "Nobody decided in time. Nothing was sent."); err != nil {
+				return err
+			}
+		}
+		return t.sweepStale(&swept, by)
+	})
+	return swept, err
+}
+
+// sweepStale replans unknown operations for which nothing is planned, so that
+// none of them waits for ever without an owner.
+func (t *tx) sweepStale(swept *Swept, by ledger.Holder) error {
+	stale, err := t.find(`status = 'unknown' and next_look_at = 0 and next_send_at = 0 and lease_until <= $1 order by lease_until`, t.now)
+	if err != nil {
+		return err
+	}
+	for _, o := range stale {
+		swept.LookedAt++
+		rules := t.s.Rulebook(o.TenantID)
+		rail, _ := rules.Route(o)
+		o, err := t.plan(o, rules, rail, by, 0)
+		if err != nil {
+			return err
+		}
+		if o.Status == ledger.UnknownHold {
+			swept.Held++
+		}
+	}
+	return nil
+}
+
+func (t *tx) sweepOne(swept *Swept, o ledger.Operation, e ledger.Event, by ledger.Holder, sentence string) error {
+	swept.LookedAt++
+	o, err := t.happenAfterSend(o, e, "", by, sentence, nil, false, 0)
+	if err != nil {
+		return err
+	}
+	if o.Status == ledger.UnknownHold {
+		swept.Held++
+	} else {
+		swept.Resolved++
+	}
+	return nil
+}
+
+// find reads a bounded number of operations by a condition and an order; the rest
+// comes with the next sweep.
+func (t *tx) find(where string, args ...any) ([]ledger.Operation, error) {
+	rows, err := t.rows(`select `+operationColumns+` from operations where `+where+` limit 1000`, args...)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(r *sql.Rows) (ledger.Operation, error) { return scanOperation(r) })
+}
+
+// Recover is called once, before the first claim, by the process that holds the
+// lock: every lease in the ledger belongs to a process that is known to be dead.
+// What was under way becomes unknown at once, and claims that were never marked
+// cost nothing.
+func (s *Store) Recover(ctx context.Context) (Swept, error) {
+	var swept Swept
+	by := ledger.Holder{Kind: ledger.Clock, Name: "start"}
+	err := s.change(ctx, func(t *tx) error {
+		swept = Swept{}
+		if err := t.exec(`update operations set lease_until = 0, lease_owner = '' where lease_until > 0 and status in ('ready', 'unknown')`); err != nil {
+			return err
+		}
+		for {
+			orphans, err := t.find(`status = 'in_flight' order by lease_until`)
+			if err != nil || len(orphans) == 0 {
+				return err
+			}
+			for _, o := range orphans {
+				if err := t.sweepOne(&swept, o, ledger.Lose, by, "The process that was sending it ended. It may have happened."); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	return swept, err
+}
