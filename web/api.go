@@ -1,0 +1,215 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"holdfast/store"
+	"holdfast/store/ledger"
+)
+
+// routeAPI wires what agents call. Each handler names the scope it needs in its
+// first line.
+func (s *Server) routeAPI(e *echo.Echo) {
+	v1 := e.Group("/v1")
+	v1.POST("/operations", s.submit)
+	v1.GET("/operations", s.list)
+	v1.GET("/operations/:id", s.show)
+	v1.POST("/operations/:id/cancel", s.cancel)
+	v1.Any("/*", func(c echo.Context) error { return newProblem("not_found", "") })
+}
+
+var operationID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
+
+// envelope describes an operation to an agent, with what a person told it.
+func (s *Server) envelope(ctx context.Context, o ledger.Operation, original *ledger.Operation) (ledger.Envelope, error) {
+	e := ledger.Describe(o, original)
+	if o.Status != ledger.Rejected || o.Reason != ledger.Denied {
+		return e, nil
+	}
+	said, err := s.Store.Approvals(ctx, o.TenantID, o.OperationID)
+	if err != nil || len(said) == 0 {
+		return e, err
+	}
+	return e.Saying(said[len(said)-1].Reason), nil
+}
+
+// show answers GET /v1/operations/{id}.
+func (s *Server) show(c echo.Context) error {
+	who, err := s.authenticate(c, "operations:read")
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	o, err := s.find(c, who)
+	if err != nil {
+		return err
+	}
+	prefer := preferences(c.Request())
+	prefer.async = false
+	prefer.applied(c)
+	o, original, err := s.awaitEnd(ctx, o, prefer.wait)
+	if err != nil {
+		return err
+	}
+	tag := etag(o, original)
+	c.Response().Header().Set("ETag", tag)
+	if matches(c.Request().Header.Values("If-None-Match"), tag) {
+		return c.NoContent(http.StatusNotModified)
+	}
+	e, err := s.envelope(ctx, o, original)
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, e)
+}
+
+// find reads the operation that the path names. An id of another tenant, one
+// that does not exist and one that cannot exist have one answer.
+func (s *Server) find(c echo.Context, who caller) (ledger.Operation, error) {
+	id, err := url.PathUnescape(c.Param("id"))
+	if err != nil || !operationID.MatchString(id) {
+		return ledger.Operation{}, newProblem("not_found", "")
+	}
+	o, err := s.Store.Operation(c.Request().Context(), who.TenantID, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return o, newProblem("not_found", "")
+	}
+	return o, err
+}
+
+// etag changes whenever an answer about the operation would.
+func etag(o ledger.Operation, original *ledger.Operation) string {
+	if original != nil {
+		return fmt.Sprintf(`"%d-%d"`, o.Version, original.Version)
+	}
+	return fmt.Sprintf(`"%d"`, o.Version)
+}
+
+func matches(ifNoneMatch []string, tag string) bool {
+	for _, item := range strings.Split(strings.Join(ifNoneMatch, ","), ",") {
+		item = strings.TrimPrefix(strings.TrimSpace(item), "W/")
+		if item == tag || item == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// listBody is a page of operations, newest first.
+type listBody struct {
+	Items      []ledger.Envelope `json:"items"`
+	NextCursor *string           `json:"next_cursor"`
+}
+
+// list answers GET /v1/operations.
+func (s *Server) list(c echo.Context) error {
+	who, err := s.authenticate(c, "operations:read")
+	if err != nil {
+		return err
+	}
+	q, err := url.ParseQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return newProblem("invalid_request", "query: write NAME=VALUE&NAME=VALUE, percent-encoded.")
+	}
+	f, err := listFilter(q)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	page, err := s.Store.Operations(ctx, who.TenantID, f)
+	if errors.Is(err, store.ErrForbidden) {
+		return newProblem("invalid_request", "cursor: use one that a list gave out, with the same filter.")
+	}
+	if err != nil {
+		return err
+	}
+	body := listBody{Items: make([]ledger.Envelope, 0, len(page.Items))}
+	for _, o := range page.Items {
+		original, err := s.Store.Original(ctx, o)
+		if err != nil {
+			return err
+		}
+		e, err := s.envelope(ctx, o, original)
+		if err != nil {
+			return err
+		}
+		body.Items = append(body.Items, e)
+	}
+	if page.Next != "" {
+		body.NextCursor = &page.Next
+		q.Set("cursor", page.Next)
+		c.Response().Header().Set("Link", fmt.Sprintf(`</v1/operations?%s>; rel="next"`, q.Encode()))
+	}
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, body)
+}
+
+func listFilter(q url.Values) (store.Filter, error) {
+	f := store.Filter{ActionType: q.Get("action_type"), Reference: q.Get("reference"), RunID: q.Get("run_id"), Cursor: q.Get("cursor")}
+	for name, values := range q {
+		if !slices.Contains([]string{"status", "action_type", "reference", "run_id", "cursor", "limit"}, name) {
+			return f, problemf("invalid_request", "%s: there is no such parameter; use status, action_type, reference, run_id, cursor or limit.", name)
+		}
+		if len(values) > 1 {
+			return f, problemf("invalid_request", "%s: give it once.", name)
+		}
+	}
+	if word := q.Get("status"); word != "" {
+		for _, one := range strings.Split(word, ",") {
+			if !slices.Contains(ledger.Statuses(), ledger.Status(one)) {
+				return f, problemf("invalid_request", "status: %q is no status.", one)
+			}
+			f.Statuses = append(f.Statuses, ledger.Status(one))
+		}
+	}
+	if text := q.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 200 {
+			return f, newProblem("invalid_request", "limit: give a number from 1 to 200.")
+		}
+		f.Limit = n
+	}
+	return f, nil
+}
+
+// cancel answers POST /v1/operations/{id}/cancel.
+func (s *Server) cancel(c echo.Context) error {
+	who, err := s.authenticate(c, "operations:write")
+	if err != nil {
+		return err
+	}
+	o, err := s.find(c, who)
+	if err != nil {
+		return err
+	}
+	if err := who.mayUse(o.ActionType, o.Rail); err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	o, err = s.Store.Cancel(ctx, o.TenantID, o.OperationID, who.holder())
+	refused := errors.Is(err, ledger.ErrNotAllowed)
+	if err != nil && !refused {
+		return err
+	}
+	original, err := s.Store.Original(ctx, o)
+	if err != nil {
+		return err
+	}
+	e, err := s.envelope(ctx, o, original)
+	if err != nil {
+		return err
+	}
+	if refused {
+		return newProblem("already_dispatched", "").about(e)
+	}
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, e)
+}

@@ -1,0 +1,281 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/mail"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"holdfast/dispatch"
+	"holdfast/store"
+	"holdfast/store/ledger"
+)
+
+// What the command line does with an instance. main.go has the flags.
+
+// operator is who the log names for commands: whoever may read the data folder.
+var operator = ledger.Holder{Kind: ledger.Person, Name: "command line"}
+
+// TokenOptions are the flags of token create.
+type TokenOptions struct {
+	Tenant, Agent, Owner       string
+	Scopes, ActionTypes, Rails []string
+	MaxAmount                  string // decimal, in Currency
+	Currency                   string
+	TTL                        time.Duration
+}
+
+// CreateToken makes an agent's token and returns it.
+func (i *Instance) CreateToken(ctx context.Context, o TokenOptions) (string, error) {
+	if err := checkTenant(o.Tenant); err != nil {
+		return "", err
+	}
+	if !operationID.MatchString(o.Agent) {
+		return "", fmt.Errorf("--agent %q: use 1 to 128 of letters, digits, . _ : and -, first a letter or digit", o.Agent)
+	}
+	if o.TTL <= 0 {
+		return "", fmt.Errorf("--ttl %s: give a duration longer than nothing, such as 720h", o.TTL)
+	}
+	r := ledger.TokenRecord{TenantID: o.Tenant, Agent: o.Agent, Owner: strings.ToLower(o.Owner), Scopes: o.Scopes,
+		ActionTypes: o.ActionTypes, Rails: o.Rails, Currency: strings.ToUpper(o.Currency),
+		ExpiresAt: i.Store.Now() + o.TTL.Milliseconds()}
+	if err := i.checkToken(&r, o.MaxAmount); err != nil {
+		return "", err
+	}
+	signed, _, err := IssueToken(ctx, i.Store, r, operator)
+	return signed, err
+}
+
+// checkToken refuses a narrowing to something that does not exist: it would be
+// a token that may do nothing, found out by an agent at night.
+func (i *Instance) checkToken(r *ledger.TokenRecord, maxAmount string) error {
+	book := i.Store.Rulebook(r.TenantID)
+	for _, a := range r.ActionTypes {
+		if book.Actions[a] == nil {
+			return fmt.Errorf("--action-type %q is not configured for tenant %s", a, r.TenantID)
+		}
+	}
+	for _, rail := range r.Rails {
+		if _, ok := book.Rails[rail]; !ok {
+			return fmt.Errorf("--rail %q is not configured for tenant %s", rail, r.TenantID)
+		}
+	}
+	if (maxAmount == "") != (r.Currency == "") {
+		return fmt.Errorf("--max-amount and --currency go together")
+	}
+	if maxAmount == "" {
+		return nil
+	}
+	amount, err := book.Currencies.MinorUnits(maxAmount, r.Currency)
+	if err != nil {
+		return fmt.Errorf("--max-amount: %w", err)
+	}
+	r.MaxAmount = &amount
+	return nil
+}
+
+// UserOptions are the flags of user create.
+type UserOptions struct {
+	Tenant, Email, Name string
+	Roles               []string
+	Password            string // empty: no password yet; a set-up or invite link gives one
+}
+
+// Roles that a person may have.
+var Roles = []string{"admin", "approver", "finance", "viewer"}
+
+// CreateUser adds a person.
+func (i *Instance) CreateUser(ctx context.Context, o UserOptions, out io.Writer) error {
+	p := ledger.PersonRecord{TenantID: o.Tenant, Email: o.Email, Name: o.Name, Roles: o.Roles}
+	if err := checkTenant(o.Tenant); err != nil {
+		return err
+	}
+	if err := checkPerson(p); err != nil {
+		return err
+	}
+	hash := ""
+	if o.Password != "" {
+		if problem := PasswordProblem(o.Password, o.Email, o.Name); problem != "" {
+			return errors.New(problem)
+		}
+		var err error
+		if hash, err = HashPassword(o.Password); err != nil {
+			return err
+		}
+	}
+	p, err := i.Store.AddPerson(ctx, p, hash, operator)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s is set up in %s as %s\n", p.Email, p.TenantID, strings.Join(p.Roles, ", "))
+	return err
+}
+
+// ListUsers prints everybody who is set up.
+func (i *Instance) ListUsers(ctx context.Context, out io.Writer, asJSON bool) error {
+	people, err := i.Store.People(ctx, "")
+	if err != nil {
+		return err
+	}
+	rows := make([]row, 0, len(people))
+	for _, p := range people {
+		rows = append(rows, row{{"email", p.Email}, {"tenant", p.TenantID}, {"name", p.Name}, {"roles", strings.Join(p.Roles, ",")}, {"disabled_at", stampText(p.DisabledAt)}})
+	}
+	return printRows(out, rows, asJSON)
+}
+
+// DisableUser ends a person's rights.
+func (i *Instance) DisableUser(ctx context.Context, email string, out io.Writer) error {
+	err := i.Store.DisablePerson(ctx, email, operator)
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("nobody is set up as %s; see holdfast user list", email)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s is disabled and signed out\n", email)
+	return err
+}
+
+// ListTokens prints what is kept about every token.
+func (i *Instance) ListTokens(ctx context.Context, out io.Writer, asJSON bool) error {
+	tokens, err := i.Store.Tokens(ctx, "")
+	if err != nil {
+		return err
+	}
+	rows := make([]row, 0, len(tokens))
+	for _, t := range tokens {
+		rows = append(rows, row{{"id", t.ID}, {"tenant", t.TenantID}, {"agent", t.Agent}, {"owner", t.Owner}, {"scopes", strings.Join(t.Scopes, ",")},
+			{"expires_at", stampText(t.ExpiresAt)}, {"revoked_at", stampText(t.RevokedAt)}})
+	}
+	return printRows(out, rows, asJSON)
+}
+
+// RevokeToken ends a token at once.
+func (i *Instance) RevokeToken(ctx context.Context, id string, out io.Writer) error {
+	err := i.Store.RevokeToken(ctx, id, operator)
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Errorf("no token %s; see holdfast token list", id)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "%s is revoked; what it asked for and was not sent is not sent any more\n", id)
+	return err
+}
+
+// OfferSetUp prints a one-time set-up link where nobody is set up yet.
+func (i *Instance) OfferSetUp(ctx context.Context, out io.Writer, base string) error {
+	has, err := i.Store.HasPeople(ctx)
+	if err != nil || has {
+		return err
+	}
+	return i.SetUpLink(ctx, out, base)
+}
+
+// SetUpLink prints a new one-time set-up link.
+func (i *Instance) SetUpLink(ctx context.Context, out io.Writer, base string) error {
+	has, err := i.Store.HasPeople(ctx)
+	if err != nil {
+		return err
+	}
+	if has {
+		return errors.New("somebody is set up already; add people with holdfast user create")
+	}
+	code, err := i.Store.NewSetupCode(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "Set-up code %s, one use, 30 minutes\n  %s/setup?code=%s\n", code, strings.TrimRight(base, "/"), code)
+	return err
+}
+
+func checkPerson(p ledger.PersonRecord) error {
+	address, err := mail.ParseAddress(p.Email)
+	if err != nil || address.Address != strings.TrimSpace(p.Email) {
+		return fmt.Errorf("%q is not an e-mail address", p.Email)
+	}
+	if len(p.Roles) == 0 {
+		return fmt.Errorf("give at least one role: %s", strings.Join(Roles, ", "))
+	}
+	for _, r := range p.Roles {
+		if !slices.Contains(Roles, r) {
+			return fmt.Errorf("no role %q; there are %s", r, strings.Join(Roles, ", "))
+		}
+	}
+	return nil
+}
+
+func checkTenant(name string) error {
+	if !dispatch.TenantName(name) {
+		return fmt.Errorf("--tenant %q: use 1 to 63 of a-z, 0-9 and -", name)
+	}
+	return nil
+}
+
+// RunJobs runs one job now, or all of them, and prints what each did.
+func (i *Instance) RunJobs(ctx context.Context, name string, out io.Writer, asJSON bool) error {
+	names := i.Scheduler.Jobs()
+	if name != "" {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("--job %q: there are %s", name, strings.Join(names, ", "))
+		}
+		names = []string{name}
+	}
+	var rows []row
+	for _, n := range names {
+		run, err := i.Scheduler.Run(ctx, n)
+		if err != nil {
+			return fmt.Errorf("job %s: %w", n, err)
+		}
+		rows = append(rows, row{{"job", n}, {"looked_at", fmt.Sprint(run.LookedAt)}, {"resolved", fmt.Sprint(run.Resolved)}, {"held", fmt.Sprint(run.Held)}})
+	}
+	return printRows(out, rows, asJSON)
+}
+
+// row is one line of a listing: named cells, in order.
+type row []struct{ name, value string }
+
+// printRows prints a listing as a table, or as JSON.
+func printRows(out io.Writer, rows []row, asJSON bool) error {
+	if asJSON {
+		list := make([]map[string]string, 0, len(rows))
+		for _, r := range rows {
+			cells := map[string]string{}
+			for _, c := range r {
+				cells[c.name] = c.value
+			}
+			list = append(list, cells)
+		}
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(list)
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for n, r := range rows {
+		if n == 0 {
+			for _, c := range r {
+				fmt.Fprint(t, strings.ToUpper(c.name), "\t")
+			}
+			fmt.Fprintln(t)
+		}
+		for _, c := range r {
+			fmt.Fprint(t, c.value, "\t")
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}
+
+func stampText(ms int64) string {
+	if ms == 0 {
+		return ""
+	}
+	return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,269 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"holdfast/store"
+	"holdfast/store/ledger"
+	"holdfast/views"
+)
+
+// brought is what the form of a decision brings.
+type brought struct {
+	echo.Context
+	money ledger.Currencies
+}
+
+func reasonIfGiven(b brought, _ ledger.Operation, d *store.Decision) string {
+	d.Reason = typed(b, "reason")
+	return checkText("A reason", d.Reason, maxReason, false)
+}
+
+func reason(b brought, _ ledger.Operation, d *store.Decision) string {
+	d.Reason = typed(b, "reason")
+	return checkText("A reason", d.Reason, maxReason, true)
+}
+
+func reasonIfAsked(b brought, o ledger.Operation, d *store.Decision) string {
+	d.Reason = typed(b, "reason")
+	return checkText("A reason", d.Reason, maxReason, o.Asked.ReasonRequired)
+}
+
+func receipt(b brought, o ledger.Operation, d *store.Decision) (problem string) {
+	d.ReceiptID = typed(b, "receipt_id")
+	if problem = checkText("The provider's id", d.ReceiptID, maxID, true); problem != "" {
+		return problem
+	}
+	if d.Amount, problem = typedAmount(typed(b, "amount"), o, b.money); problem != "" {
+		return problem
+	}
+	if d.Amount == nil && o.Terms.HasAmount {
+		return "The amount that the provider shows is needed."
+	}
+	return reason(b, o, d)
+}
+
+func bothReceipts(b brought, o ledger.Operation, d *store.Decision) (problem string) {
+	d.ReceiptID, d.SecondReceiptID = typed(b, "receipt_id"), typed(b, "second_receipt_id")
+	if problem = checkText("The provider's id of the first", d.ReceiptID, maxID, true); problem != "" {
+		return problem
+	}
+	if problem = checkText("The provider's id of the second", d.SecondReceiptID, maxID, true); problem != "" {
+		return problem
+	}
+	if d.ReceiptID == d.SecondReceiptID {
+		return "These are one id. Two effects have two ids at the provider."
+	}
+	if d.Amount, problem = typedAmount(typed(b, "amount"), o, b.money); problem != "" {
+		return problem
+	}
+	return reason(b, o, d)
+}
+
+func original(b brought, o ledger.Operation, d *store.Decision) string {
+	d.Original = typed(b, "original")
+	if d.Original != "" && !slices.ContainsFunc(o.Overlaps, func(v ledger.Overlapped) bool { return v.OperationID == d.Original }) {
+		return "Choose one of the operations that it overlaps."
+	}
+	return reasonIfGiven(b, o, d)
+}
+
+// decide takes a person's decision from a form to the store. The store has the
+// last word about everything; what is checked here only finds the better words.
+func (s *Server) decide(c echo.Context, p ledger.PersonRecord) error {
+	name, id := c.Param("act"), c.Param("id")
+	a, known := acts[name]
+	if !known {
+		return echo.ErrNotFound
+	}
+	ctx := c.Request().Context()
+	o, err := s.Store.Operation(ctx, p.TenantID, id)
+	if err != nil {
+		return err
+	}
+	version, _ := strconv.ParseInt(typed(c, "version"), 10, 64) // what is no number was never on a screen
+	d := store.Decision{Person: p, Seen: store.Seen{Fingerprint: typed(c, "fingerprint"), Version: version}}
+	if problem := a.asks(brought{c, s.Store.Rulebook(p.TenantID).Currencies}, o, &d); problem != "" {
+		return s.askAnew(c, p, o, d.Seen, name, problem)
+	}
+	if _, err := a.take(s.Store, ctx, p.TenantID, id, d); err != nil {
+		return s.notDecided(c, p, id, d.Seen, name, err)
+	}
+	if name == "look-again" {
+		s.lookNow(ctx)
+	}
+	return c.Redirect(http.StatusSeeOther, operationPath(id)+"/done?act="+name)
+}
+
+// lookNow asks the provider while the person waits, but not for ever: the job's
+// own clock asks again.
+func (s *Server) lookNow(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := s.Scheduler.Run(ctx, "lookup"); err != nil {
+		s.Log.Warn("looking again", "error", err)
+	}
+}
+
+// askAnew gives a form back with what was typed in it. Whoever saw something
+// old, or may not decide, is told that first.
+func (s *Server) askAnew(c echo.Context, p ledger.PersonRecord, o ledger.Operation, seen store.Seen, name, problem string) error {
+	if seen.Fingerprint != o.Fingerprint || seen.Version != o.Version {
+		return s.notDecided(c, p, o.OperationID, seen, name, store.ErrStale)
+	}
+	d, forbidden, err := s.verdict(c, p, o, name)
+	switch {
+	case err != nil:
+		return err
+	case forbidden:
+		return s.notDecided(c, p, o.OperationID, seen, name, store.ErrForbidden)
+	case !d.Allowed:
+		return s.notDecided(c, p, o.OperationID, seen, name, ledger.ErrNotAllowed)
+	}
+	form := views.FormState{Act: name, Problem: problem, Values: map[string]string{}}
+	for field := range c.Request().PostForm {
+		form.Values[field] = cut(typed(c, field), 4*maxReason)
+	}
+	return s.drawOperation(c, p, o, http.StatusUnprocessableEntity, form)
+}
+
+func (s *Server) verdict(c echo.Context, p ledger.PersonRecord, o ledger.Operation, name string) (d views.Decision, forbidden bool, err error) {
+	people, err := s.countPeople(c.Request().Context(), p.TenantID)
+	if err != nil {
+		return d, false, err
+	}
+	given, err := s.Store.Approvals(c.Request().Context(), p.TenantID, o.OperationID)
+	if err != nil {
+		return d, false, err
+	}
+	rail, _ := s.Store.Rulebook(p.TenantID).Route(o)
+	d, forbidden = judge(name, o, p, people, rail, given, s.Store.Now())
+	return d, forbidden, nil
+}
+
+// notDecided is the page for a decision that the store did not record.
+func (s *Server) notDecided(c echo.Context, p ledger.PersonRecord, id string, seen store.Seen, name string, refusal error) error {
+	stale, forbidden := errors.Is(refusal, store.ErrStale), errors.Is(refusal, store.ErrForbidden)
+	if !stale && !forbidden && !errors.Is(refusal, ledger.ErrNotAllowed) {
+		return refusal
+	}
+	o, err := s.Store.Operation(c.Request().Context(), p.TenantID, id)
+	if err != nil {
+		return err
+	}
+	f, err := s.frame(c, views.AtOperations, p)
+	if err != nil {
+		return err
+	}
+	d, _, err := s.verdict(c, p, o, name)
+	if err != nil {
+		return err
+	}
+	shown := s.veil(p, o)
+	switch {
+	case stale && seen.Fingerprint != o.Fingerprint:
+		return render(c, http.StatusPreconditionFailed, views.Message(views.Changed(f, shown, nil)))
+	case stale:
+		return s.conflict(c, f, p, shown, seen)
+	case forbidden:
+		return render(c, http.StatusForbidden, views.Message(views.Forbidden(f, orText(d.Why, sentence(refusal)))))
+	}
+	return render(c, http.StatusConflict, views.Message(views.NotPossible(f, shown, orText(d.Why, sentence(refusal)))))
+}
+
+func orText(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// conflict names who was first, from the log.
+func (s *Server) conflict(c echo.Context, f views.Frame, p ledger.PersonRecord, o ledger.Operation, seen store.Seen) error {
+	log, err := s.Store.Timeline(c.Request().Context(), p.TenantID, o.OperationID)
+	if err != nil {
+		return err
+	}
+	won := whoWasFirst(log, o.Version-seen.Version)
+	people, err := s.Store.People(c.Request().Context(), p.TenantID)
+	if err != nil {
+		return err
+	}
+	for _, other := range people {
+		if won.ActorKind == ledger.Person && other.Email == won.Actor {
+			won.Actor = other.Display()
+		}
+	}
+	return render(c, http.StatusConflict, views.Message(views.Conflict(f, o, won)))
+}
+
+// whoWasFirst is the entry that a person should hear of among the last changes
+// of an operation: another person's decision where there is one.
+func whoWasFirst(log []ledger.Entry, changes int64) (won ledger.Entry) {
+	for _, e := range slices.Backward(log) {
+		if e.From == e.To && e.Event != "approve" { // a claim or a note: nothing that was decided
+			continue
+		}
+		if won.Seq == 0 || e.ActorKind == ledger.Person {
+			won = e
+		}
+		if changes--; changes <= 0 || won.ActorKind == ledger.Person {
+			break
+		}
+	}
+	return won
+}
+
+// done is the page after a decision. It says what the log says: a link can't
+// make it claim anything.
+func (s *Server) done(c echo.Context, p ledger.PersonRecord) error {
+	ctx := c.Request().Context()
+	o, err := s.Store.Operation(ctx, p.TenantID, c.Param("id"))
+	if err != nil {
+		return err
+	}
+	log, err := s.Store.Timeline(ctx, p.TenantID, o.OperationID)
+	if err != nil {
+		return err
+	}
+	name := c.QueryParam("act")
+	if !decidedSo(log, p, name) {
+		return c.Redirect(http.StatusSeeOther, operationPath(o.OperationID))
+	}
+	f, err := s.frame(c, views.AtOperations, p)
+	if err != nil {
+		return err
+	}
+	leavesIn := int64(0)
+	if o.Status == ledger.Ready {
+		leavesIn = o.NextSendAt - f.Now
+	}
+	page := views.Done(f, s.veil(p, o), name, leavesIn)
+	if name == "still-unknown" && o.Status == ledger.UnknownHold {
+		page.Lines = []string{"Nothing is sent. There is nothing left to ask, so it is held again until a person settles it."}
+	}
+	return render(c, http.StatusOK, views.Message(page))
+}
+
+// decidedSo reports whether the last thing that this person did to the
+// operation is the act.
+func decidedSo(log []ledger.Entry, p ledger.PersonRecord, name string) bool {
+	a, known := acts[name]
+	event := string(a.event)
+	if name == "look-again" {
+		event = "look_again"
+	}
+	for _, e := range slices.Backward(log) {
+		if known && e.Object == "operation" && e.ActorKind == ledger.Person && e.Actor == p.Email {
+			return e.Event == event || name == "different-purchase" && e.Event == string(ledger.SeparateAsk)
+		}
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"holdfast/store/ledger"
+)
+
+// problem is an answer about a request: RFC 9457, with the members of the
+// contract. It is an error, so that a handler can return it from anywhere.
+type problem struct {
+	ledger.Problem
+	detail     string // instead of the registry's
+	retryAfter int    // seconds
+	mismatch   []string
+	errors     []ledger.FieldError
+	offset     *int64
+	pointer    string
+	operation  *ledger.Envelope
+}
+
+func (p problem) Error() string { return p.Reason + ": " + p.text() }
+
+func (p problem) text() string {
+	if p.detail != "" {
+		return p.detail
+	}
+	return p.Detail
+}
+
+// newProblem looks a reason up in the registry. A detail says what to do about
+// this very request; empty, the registry's general sentence stands.
+func newProblem(reason, detail string) problem {
+	registered, known := ledger.ProblemFor(reason)
+	if !known {
+		panic("no problem is registered as " + reason)
+	}
+	p := problem{Problem: registered, detail: detail}
+	if reason == "store_unavailable" {
+		p.retryAfter = 2
+	}
+	return p
+}
+
+func problemf(reason, format string, args ...any) problem {
+	return newProblem(reason, fmt.Sprintf(format, args...))
+}
+
+// about adds the operation that the problem concerns.
+func (p problem) about(e ledger.Envelope) problem {
+	p.operation = &e
+	if p.Next == ledger.NextWait && e.RetryAfter != nil {
+		p.retryAfter = *e.RetryAfter
+	}
+	return p
+}
+
+// problemBody is the JSON form, in the order in which a person reads it.
+type problemBody struct {
+	Type        string              `json:"type"`
+	Title       string              `json:"title"`
+	Status      int                 `json:"status"`
+	Detail      string              `json:"detail"`
+	Reason      string              `json:"reason"`
+	Terminal    bool                `json:"terminal"`
+	Next        string              `json:"next"`
+	RetryAfter  int                 `json:"retry_after,omitempty"`
+	Poll        string              `json:"poll,omitempty"`
+	OperationID string              `json:"operation_id,omitempty"`
+	OrderID     string              `json:"order_id,omitempty"`
+	Mismatch    []string            `json:"mismatch,omitempty"`
+	Errors      []ledger.FieldError `json:"errors,omitempty"`
+	Offset      *int64              `json:"offset,omitempty"`
+	Pointer     string              `json:"pointer,omitempty"`
+	Operation   *ledger.Envelope    `json:"operation,omitempty"`
+}
+
+func (p problem) write(c echo.Context) error {
+	body := problemBody{
+		Type: p.Type(), Title: p.Title, Status: p.Status, Detail: p.text(), Reason: p.Reason, Terminal: p.Terminal, Next: p.Next,
+		RetryAfter: p.retryAfter, Mismatch: p.mismatch, Errors: p.errors, Offset: p.offset, Pointer: p.pointer, Operation: p.operation,
+	}
+	if p.operation != nil {
+		body.Poll, body.OperationID, body.OrderID = p.operation.Poll, p.operation.OperationID, p.operation.OrderID
+	}
+	h := c.Response().Header()
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="holdfast", error="invalid_token"`)
+	}
+	return writeJSON(c, p.Status, "application/problem+json", body)
+}
+
+// writeJSON renders the whole answer before the first byte goes out.
+func writeJSON(c echo.Context, status int, mediaType string, body any) error {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(body); err != nil {
+		return err
+	}
+	return c.Blob(status, mediaType, []byte(b.String()))
+}

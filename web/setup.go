@@ -1,0 +1,159 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/mail"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"holdfast/dispatch"
+	"holdfast/store"
+	"holdfast/store/ledger"
+	"holdfast/views"
+)
+
+// firstTokenLife is long enough to build something, and short enough that a
+// token which was shown on a screen does not live for ever.
+const firstTokenLife = 30 * 24 * time.Hour
+
+// canSetUp sends everybody to the sign-in once somebody is set up.
+func (s *Server) canSetUp(c echo.Context) (bool, error) {
+	some, err := s.Store.HasPeople(c.Request().Context())
+	if err != nil {
+		return false, s.trouble(c, ledger.PersonRecord{}, err)
+	}
+	if some {
+		return false, c.Redirect(http.StatusSeeOther, "/login")
+	}
+	return true, nil
+}
+
+func (s *Server) setupPage(c echo.Context) views.SetupPage {
+	secure := isHTTPS(c.Request()) || clientAddress(c.Request()).IsLoopback()
+	return views.SetupPage{Frame: s.outside(c), Alone: true, Secure: secure}
+}
+
+func (s *Server) showSetup(c echo.Context) error {
+	if ok, err := s.canSetUp(c); !ok {
+		return err
+	}
+	p := s.setupPage(c)
+	if code := c.QueryParam("code"); code != "" {
+		p.Code, p.CodeGiven = setupCode(code), true
+	}
+	return render(c, http.StatusOK, views.Setup(p))
+}
+
+// setupCode brings a typed code into the form in which it was printed.
+func setupCode(code string) string {
+	code = strings.ToUpper(strings.Map(func(r rune) rune {
+		if r == '-' || r == ' ' {
+			return -1
+		}
+		return r
+	}, code))
+	if len(code) == 8 {
+		return code[:4] + "-" + code[4:]
+	}
+	return cut(code, maxID)
+}
+
+// setUp makes the first person of the default tenant, signed in and with a
+// first token.
+func (s *Server) setUp(c echo.Context) error {
+	if ok, err := s.canSetUp(c); !ok {
+		return err
+	}
+	if err := readForm(c); err != nil {
+		return s.trouble(c, ledger.PersonRecord{}, err)
+	}
+	page := s.setupPage(c)
+	page.Code, page.Name, page.Email = setupCode(typed(c, "code")), typed(c, "name"), typed(c, "email")
+	page.Alone = typed(c, "mode") != "with-others"
+	password := c.Request().PostForm.Get("password")
+	if page.Problem = setupProblem(page, password); page.Problem != "" {
+		return render(c, http.StatusUnprocessableEntity, views.Setup(page))
+	}
+	hash, err := HashPassword(password)
+	if err != nil {
+		return s.trouble(c, ledger.PersonRecord{}, err)
+	}
+	p, err := s.Store.SetUp(c.Request().Context(), page.Code,
+		ledger.PersonRecord{TenantID: dispatch.DefaultTenant, Email: page.Email, Name: page.Name, Roles: []string{"admin", "approver", "finance"}}, hash)
+	switch {
+	case errors.Is(err, store.ErrForbidden):
+		page.Problem = sentence(err)
+		return render(c, http.StatusForbidden, views.Setup(page))
+	case err != nil:
+		return s.trouble(c, ledger.PersonRecord{}, err)
+	}
+	if err := s.startSession(c, p); err != nil {
+		return s.trouble(c, ledger.PersonRecord{}, err)
+	}
+	return s.firstHome(c, p)
+}
+
+func setupProblem(p views.SetupPage, password string) string {
+	address, err := mail.ParseAddress(p.Email)
+	for _, problem := range []string{
+		checkText("The code", p.Code, maxID, true),
+		checkText("A name", p.Name, 100, true),
+		checkText("An e-mail address", p.Email, maxEmail, true),
+	} {
+		if problem != "" {
+			return problem
+		}
+	}
+	if err != nil || address.Address != p.Email {
+		return "That is no e-mail address: write it like ana@example.com."
+	}
+	return PasswordProblem(password, p.Email, p.Name)
+}
+
+// firstHome is the first page of the first person. The token is on it and
+// nowhere else, so it is drawn at once: after a redirect somebody would have to
+// keep it in between.
+func (s *Server) firstHome(c echo.Context, p ledger.PersonRecord) error {
+	page, err := s.homePage(c, p)
+	if err != nil {
+		return s.trouble(c, p, err)
+	}
+	token, _, err := IssueToken(c.Request().Context(), s.Store,
+		ledger.TokenRecord{TenantID: p.TenantID, Agent: "first-agent", Owner: p.Email, ExpiresAt: s.Store.Now() + firstTokenLife.Milliseconds()},
+		ledger.Holder{Kind: ledger.Person, Name: p.Email})
+	if err != nil {
+		return s.trouble(c, p, err)
+	}
+	page.FirstToken, page.FirstCurl = token, s.firstCurl(c, p.TenantID)
+	return render(c, http.StatusOK, views.Home(page))
+}
+
+// firstCurl is a command that submits something harmless with the token.
+func (s *Server) firstCurl(c echo.Context, tenant string) string {
+	base := baseURL(c.Request())
+	if s.Store.Rulebook(tenant).Actions["create_payment"] == nil {
+		return fmt.Sprintf(`curl -sS %s/v1/operations -H "Authorization: Bearer $HOLDFAST_TOKEN"`, base)
+	}
+	return fmt.Sprintf(`curl -sS %s/v1/operations -H "Authorization: Bearer $HOLDFAST_TOKEN" -H "Prefer: wait=10" -H "Content-Type: application/json" `+
+		`-d '{"operation_id":"first-charge","action_type":"create_payment","payload":{"amount":4800,"currency":"EUR","recipient":"acct_7","reference":"first-charge"}}'`, base)
+}
+
+// sentence is what the store says to the person, without the name of the error.
+func sentence(err error) string {
+	text := err.Error()
+	for _, kind := range []error{store.ErrForbidden, ledger.ErrNotAllowed} {
+		text = strings.TrimPrefix(text, kind.Error()+": ")
+	}
+	if text == "" {
+		return text
+	}
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}

@@ -1,0 +1,358 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"holdfast/store/ledger"
+)
+
+// maxBody bounds what an agent may send.
+const maxBody = 256 << 10
+
+// submission is the body of POST /v1/operations after its outer shape was
+// checked.
+type submission struct {
+	operationID, actionType  string
+	payload                  map[string]any
+	runID, parentRunID, step string
+	distinctFrom, after      []string
+	because, replaces        string
+}
+
+// submit answers POST /v1/operations. It reads the request, normalises the
+// payload by its action type, and lets the store decide; the case table of the
+// contract is in answerNew and answerRepeat.
+func (s *Server) submit(c echo.Context) error {
+	who, err := s.authenticate(c, "operations:write")
+	if err != nil {
+		return err
+	}
+	sub, err := readSubmission(c)
+	if err != nil {
+		return err
+	}
+	prefer := preferences(c.Request())
+	if err := s.otherType(c, who, sub); err != nil {
+		return err
+	}
+	draft, err := s.draft(who, sub)
+	if err != nil {
+		return err
+	}
+	r, err := s.Store.Submit(c.Request().Context(), draft)
+	if err != nil {
+		return err
+	}
+	prefer.applied(c)
+	if r.Existed {
+		return s.answerRepeat(c, draft, r.Operation, prefer)
+	}
+	return s.answerNew(c, r.Operation, prefer)
+}
+
+// answerNew answers the first submission of an id.
+func (s *Server) answerNew(c echo.Context, o ledger.Operation, prefer preference) error {
+	ctx := c.Request().Context()
+	o, original, err := s.awaitEnd(ctx, o, prefer.wait)
+	if err != nil {
+		return err
+	}
+	e, err := s.envelope(ctx, o, original)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Location", e.Poll)
+	c.Response().Header().Set("ETag", etag(o, original))
+	switch {
+	case o.Status == ledger.Rejected && o.Reason == ledger.PolicyDenied:
+		return problemf("policy_denied", "The policy row %q says no and nothing was sent. Stop and tell the person you work for. Do not create a new operation for this purchase.", o.PolicyRow).about(e)
+	case prefer.wait > 0 && e.Terminal:
+		return writeJSON(c, http.StatusCreated, echo.MIMEApplicationJSON, e)
+	}
+	setRetryAfter(c, e)
+	return writeJSON(c, http.StatusAccepted, echo.MIMEApplicationJSON, e)
+}
+
+// answerRepeat answers an id that is known: with its result, with patience, or
+// with a no if the payload is another one.
+func (s *Server) answerRepeat(c echo.Context, draft, o ledger.Operation, prefer preference) error {
+	ctx := c.Request().Context()
+	switch {
+	case o.ActionType != draft.ActionType: // it was registered after otherType looked
+		return s.mismatch(c, o, []string{"/action_type"})
+	case o.Fingerprint != draft.Fingerprint:
+		return s.mismatch(c, o, differences(draft.Canonical, o.Canonical))
+	}
+	o, original, err := s.awaitEnd(ctx, o, prefer.wait)
+	if err != nil {
+		return err
+	}
+	e, err := s.envelope(ctx, o, original)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", etag(o, original))
+	switch {
+	case e.Terminal:
+		c.Response().Header().Set("Idempotent-Replayed", "true")
+		return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, e)
+	case prefer.wait > 0 || prefer.async:
+		setRetryAfter(c, e)
+		return writeJSON(c, http.StatusAccepted, echo.MIMEApplicationJSON, e)
+	}
+	return newProblem("in_progress", e.Detail).about(e)
+}
+
+// mismatch refuses another payload under a known id. It names places, never
+// values: the caller may not be the one who registered it.
+func (s *Server) mismatch(c echo.Context, o ledger.Operation, places []string) error {
+	ctx := c.Request().Context()
+	original, err := s.Store.Original(ctx, o)
+	if err != nil {
+		return err
+	}
+	e, err := s.envelope(ctx, o, original)
+	if err != nil {
+		return err
+	}
+	p := newProblem("request", "").about(e)
+	p.mismatch = places
+	return p
+}
+
+// otherType answers an id that belongs to another action type before the
+// payload is judged by this one.
+func (s *Server) otherType(c echo.Context, who caller, sub submission) error {
+	o, err := s.Store.Operation(c.Request().Context(), who.TenantID, sub.operationID)
+	if err != nil || o.ActionType == sub.actionType {
+		return nil // the submission itself finds out about everything else
+	}
+	return s.mismatch(c, o, []string{"/action_type"})
+}
+
+// differences are the places in the payload at which two canonical forms differ.
+func differences(a, b []byte) []string {
+	va, errA := ledger.ParseStrict(a)
+	vb, errB := ledger.ParseStrict(b)
+	if errA != nil || errB != nil {
+		return nil
+	}
+	pa, _ := ledger.Get(va, "/payload")
+	pb, _ := ledger.Get(vb, "/payload")
+	return ledger.Diff(pa, pb)
+}
+
+func setRetryAfter(c echo.Context, e ledger.Envelope) {
+	if e.RetryAfter != nil {
+		c.Response().Header().Set("Retry-After", fmt.Sprint(*e.RetryAfter))
+	}
+}
+
+// readSubmission reads the body strictly: what two readers could understand
+// differently is refused before anything is stored.
+func readSubmission(c echo.Context) (submission, error) {
+	var sub submission
+	raw, err := readJSONBody(c)
+	if err != nil {
+		return sub, err
+	}
+	members, err := ledger.DecodeObject(raw, "operation_id", "action_type", "payload", "run_id", "parent_run_id", "step", "distinct_from", "because", "replaces", "after")
+	if err != nil {
+		return sub, malformed(err)
+	}
+	r := memberReader{members: members}
+	sub = submission{
+		actionType: r.text("action_type", 64), runID: r.text("run_id", 128), parentRunID: r.text("parent_run_id", 128), step: r.text("step", 128),
+		because: r.text("because", 1000), replaces: r.text("replaces", 128),
+		distinctFrom: r.texts("distinct_from"), after: r.texts("after"),
+	}
+	payload, given := members["payload"]
+	object, isObject := payload.(map[string]any)
+	if !isObject {
+		r.refuse("/payload", "send the payload as a JSON object", given)
+	}
+	sub.payload = object
+	named := r.text("operation_id", 0)
+	if r.wrong != nil {
+		return sub, r.wrong
+	}
+	if sub.operationID, err = identity(c, named); err != nil {
+		return sub, err
+	}
+	if sub.actionType == "" {
+		return sub, newProblem("unknown_action_type", "Name the action type in action_type. Nothing was recorded or sent.")
+	}
+	if sub.replaces != "" || len(sub.after) > 0 {
+		return sub, newProblem("invalid_request", "replaces and after are not available in this version. Leave them out. Nothing was recorded or sent.")
+	}
+	return sub, nil
+}
+
+// identity is the operation's name: from the body, from the Idempotency-Key
+// header, or from both if they agree. The server never makes one up.
+func identity(c echo.Context, named string) (string, error) {
+	keys := c.Request().Header.Values("Idempotency-Key")
+	if len(keys) > 1 {
+		return "", newProblem("invalid_operation_id", "Send one Idempotency-Key header. Nothing was recorded or sent.")
+	}
+	key := ""
+	if len(keys) == 1 {
+		key = strings.Trim(strings.TrimSpace(keys[0]), `"`) // the IETF draft quotes it
+	}
+	switch {
+	case named == "" && key == "":
+		return "", newProblem("operation_id_required", "")
+	case named != "" && key != "" && named != key:
+		return "", newProblem("invalid_operation_id", "operation_id and the Idempotency-Key header name two operations. Nothing was recorded or sent.")
+	case named == "":
+		named = key
+	}
+	if !operationID.MatchString(named) {
+		return "", newProblem("invalid_operation_id", "")
+	}
+	return named, nil
+}
+
+func readJSONBody(c echo.Context) ([]byte, error) {
+	r := c.Request()
+	// Two headers of a name are joined, as the RFC reads them: two types are none.
+	media, params, err := mime.ParseMediaType(strings.Join(r.Header.Values("Content-Type"), ", "))
+	charset := strings.ToLower(params["charset"])
+	encoded := strings.Join(r.Header.Values("Content-Encoding"), "") != ""
+	if err != nil || media != "application/json" || (charset != "" && charset != "utf-8") || encoded {
+		return nil, newProblem("media_type", "")
+	}
+	if r.ContentLength > maxBody {
+		return nil, newProblem("body_too_large", "")
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, newProblem("body_too_large", "")
+	}
+	if err != nil {
+		return nil, newProblem("malformed_json", "The body did not arrive whole. Send it again under the same operation_id. Nothing was recorded or sent.")
+	}
+	return raw, nil
+}
+
+func malformed(err error) error {
+	p := problemf("malformed_json", "%v. Nothing was recorded or sent.", err)
+	var syntax *ledger.SyntaxError
+	if errors.As(err, &syntax) {
+		p.offset, p.pointer = &syntax.Offset, syntax.Pointer
+	}
+	return p
+}
+
+// memberReader reads members beside the payload and keeps the first thing that
+// is wrong with them.
+type memberReader struct {
+	members map[string]any
+	wrong   error
+}
+
+func (r *memberReader) refuse(pointer, message string, given bool) {
+	if r.wrong != nil {
+		return
+	}
+	if !given {
+		message = "is missing: " + message
+	}
+	p := problemf("malformed_json", "%s: %s. Nothing was recorded or sent.", pointer, message)
+	p.pointer = pointer
+	r.wrong = p
+}
+
+// text reads an optional string of at most so many bytes (0: judged later).
+func (r *memberReader) text(name string, most int) string {
+	v, given := r.members[name]
+	if !given {
+		return ""
+	}
+	s, ok := v.(string)
+	if !ok || (most > 0 && len(s) > most) {
+		r.refuse("/"+name, fmt.Sprintf("send a string of at most %d bytes", max(most, 128)), true)
+	}
+	return s
+}
+
+func (r *memberReader) texts(name string) []string {
+	v, given := r.members[name]
+	if !given {
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok || len(list) > 100 {
+		r.refuse("/"+name, "send a list of at most 100 operation ids", true)
+		return nil
+	}
+	var all []string
+	for i, item := range list {
+		s, ok := item.(string)
+		if !ok || !operationID.MatchString(s) {
+			r.refuse(fmt.Sprintf("/%s/%d", name, i), "send an operation id", true)
+			return nil
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// draft is the operation as it would be registered: who asks for what, in its
+// normal form.
+func (s *Server) draft(who caller, sub submission) (ledger.Operation, error) {
+	action := s.Store.Rulebook(who.TenantID).Actions[sub.actionType]
+	if action == nil {
+		return ledger.Operation{}, problemf("unknown_action_type", "There is no action type %q here. Nothing was recorded or sent.", sub.actionType)
+	}
+	if err := who.mayUse(action.Name, action.Rail); err != nil {
+		return ledger.Operation{}, err
+	}
+	normal, wrong := action.Normalize(sub.payload)
+	if len(wrong) > 0 {
+		p := newProblem("invalid_payload", "")
+		p.errors = wrong
+		return ledger.Operation{}, p
+	}
+	if err := who.maySpend(normal.Terms); err != nil {
+		return ledger.Operation{}, err
+	}
+	return ledger.Operation{
+		TenantID: who.TenantID, OperationID: sub.operationID, ActionType: action.Name,
+		Canonical: normal.Canonical, Payload: normal.Payload, Fingerprint: normal.Fingerprint, Terms: normal.Terms,
+		Agent: who.Agent, TokenID: who.ID, Owner: who.Owner,
+		RunID: sub.runID, ParentRunID: sub.parentRunID, Step: sub.step,
+		DistinctFrom: sub.distinctFrom, Because: sub.because, Replaces: sub.replaces, After: sub.after,
+	}, nil
+}
+
+// mayUse checks a token's own narrowing to action types and rails.
+func (c caller) mayUse(actionType, rail string) error {
+	if len(c.ActionTypes) > 0 && !slices.Contains(c.ActionTypes, actionType) {
+		return problemf("forbidden", "This token may not use the action type %q. Nothing was recorded or sent. Stop and tell the person you work for.", actionType)
+	}
+	if len(c.Rails) > 0 && !slices.Contains(c.Rails, rail) {
+		return problemf("forbidden", "This token may not use the rail of this action type. Nothing was recorded or sent. Stop and tell the person you work for.")
+	}
+	return nil
+}
+
+// maySpend checks a token's own cap on one operation.
+func (c caller) maySpend(t ledger.Terms) error {
+	if c.MaxAmount == nil || !t.HasAmount {
+		return nil
+	}
+	if t.Currency != c.Currency || t.Amount > *c.MaxAmount {
+		return problemf("forbidden", "This token's cap for one operation does not cover the amount. Nothing was recorded or sent. Stop and tell the person you work for.")
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package web
+
+import (
+	"holdfast/store/ledger"
+)
+
+const dots = "••••"
+
+// seesAll reports whether a person is shown sensitive members: whoever decides
+// must see what about; a viewer need not.
+func seesAll(p ledger.PersonRecord) bool {
+	ok, _ := ledger.MayAct(p.Email, p.Roles)
+	return ok
+}
+
+// conceals reports whether the bytes of an operation hold anything that is not
+// for this person. Where the action type is not configured any more, nobody can
+// say what is sensitive, and so all of it is.
+func (s *Server) conceals(p ledger.PersonRecord, o ledger.Operation) bool {
+	if seesAll(p) {
+		return false
+	}
+	action := s.Store.Rulebook(o.TenantID).Actions[o.ActionType]
+	return action == nil || len(action.Sensitive) > 0
+}
+
+// veil is the operation as this person may see it in lists and headlines: terms
+// that are sensitive are dots.
+func (s *Server) veil(p ledger.PersonRecord, o ledger.Operation) ledger.Operation {
+	if !s.conceals(p, o) {
+		return o
+	}
+	hidden := map[string]bool{}
+	action := s.Store.Rulebook(o.TenantID).Actions[o.ActionType]
+	if action == nil {
+		for _, role := range []string{"amount", "recipient", "reference", "account", "customer"} {
+			hidden[role] = true
+		}
+	} else {
+		for _, f := range action.Fields() {
+			hidden[f.Role] = hidden[f.Role] || action.Hides(f.Pointer)
+		}
+	}
+	veilTerms(&o, hidden)
+	return o
+}
+
+func veilTerms(o *ledger.Operation, hidden map[string]bool) {
+	hide := func(role string, text *string) {
+		if hidden[role] && *text != "" {
+			*text = dots
+		}
+	}
+	hide("recipient", &o.Terms.Recipient)
+	hide("reference", &o.Terms.Reference)
+	hide("account", &o.Terms.Account)
+	hide("customer", &o.Terms.Customer)
+	o.Terms.HasAmount = o.Terms.HasAmount && !hidden["amount"]
+	if o.Receipt == nil {
+		return
+	}
+	r := *o.Receipt
+	r.Raw = nil
+	hide("recipient", &r.Recipient)
+	hide("reference", &r.Reference)
+	if hidden["amount"] {
+		r.Amount = nil
+	}
+	o.Receipt = &r
+}

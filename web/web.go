@@ -1,0 +1,121 @@
+// Package web is holdfast over HTTP: the JSON API that agents write to, and the
+// pages on which people decide. It is the only package that knows echo; its
+// handlers read a request, call the store, and render what came back.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"holdfast/dispatch"
+	"holdfast/reconcile"
+	"holdfast/store"
+	"holdfast/store/ledger"
+)
+
+// Server answers agents and people.
+type Server struct {
+	Store     *store.Store
+	Config    func() *dispatch.Config // the one in force now
+	Scheduler *reconcile.Scheduler
+	Log       *slog.Logger
+	Test      bool // every page says that no real money moves
+
+	// SignInLinks are one-click sign-ins for the demo; empty otherwise. The key is
+	// the secret in /in/{secret}, the value the person's e-mail.
+	SignInLinks map[string]string
+
+	tokens tokenCache
+	asking waiting
+}
+
+// Handler wires every route.
+func (s *Server) Handler() http.Handler {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = s.answerError
+	e.Use(s.requestID, s.logRequests, s.recoverPanic, secureHeaders)
+	s.routeHealth(e)
+	s.routeAPI(e)
+	s.routePages(e)
+	// Cross-site form posts are refused before any handler sees them; agents'
+	// calls carry a bearer token and no Origin, and pass.
+	guard := http.NewCrossOriginProtection()
+	return guard.Handler(e)
+}
+
+// Serve answers on the listener until the context ends, and then lets the
+// requests under way finish.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      90 * time.Second, // Prefer: wait may hold an answer for 60
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.asking.stop() // whoever waits for an outcome is answered with what is known now
+	drain, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(drain); err != nil {
+		srv.Close()
+		return fmt.Errorf("requests under way did not end in time: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) routeHealth(e *echo.Echo) {
+	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.GET("/readyz", func(c echo.Context) error {
+		if err := s.Store.Ready(c.Request().Context()); err != nil {
+			return c.String(http.StatusServiceUnavailable, "the store cannot commit\n")
+		}
+		return c.String(http.StatusOK, "ok\n")
+	})
+}
+
+// answerError turns an error that no handler answered into a problem for
+// agents, and into a page for people.
+func (s *Server) answerError(err error, c echo.Context) {
+	if c.Response().Committed {
+		return
+	}
+	var p problem
+	var h *echo.HTTPError
+	switch {
+	case errors.As(err, &p):
+	case errors.As(err, &h) && h.Code == http.StatusNotFound, errors.As(err, &h) && h.Code == http.StatusMethodNotAllowed:
+		p = newProblem("not_found", "")
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		p = newProblem("store_unavailable", "")
+	default:
+		s.Log.Error("a request could not be answered", "request_id", requestIDOf(c), "path", c.Path(), "error", err)
+		p = newProblem("store_unavailable", "")
+	}
+	if isAPI(c) {
+		err = p.write(c)
+	} else {
+		err = s.errorPage(c, p)
+	}
+	if err != nil {
+		s.Log.Warn("an error could not be answered", "request_id", requestIDOf(c), "error", err)
+	}
+}
+
+var _ = ledger.Confirmed
