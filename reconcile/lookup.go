@@ -74,7 +74,9 @@ func (s *Scheduler) lookAt(ctx context.Context, o ledger.Operation) (ledger.Oper
 		look := ledger.Look{Finding: ledger.LookUnreachable, Sentence: "Its rail is not configured for look-ups any more."}
 		return s.Store.RecordLook(ctx, o.TenantID, o.OperationID, look, by, 0)
 	}
+	askedAt := s.Store.Now()
 	look := r.Lookup(ctx, o)
+	look.AskedAt = askedAt
 	if ctx.Err() != nil {
 		return o, ctx.Err()
 	}

@@ -341,7 +341,7 @@ func (b *bench) sweep() store.Swept {
 
 func (b *bench) look(id string, finding ledger.LookFinding, records ...ledger.Receipt) ledger.Operation {
 	b.t.Helper()
-	o, err := b.s.RecordLook(b.ctx, tenant, id, ledger.Look{Finding: finding, Records: records}, reconciler, time.Second)
+	o, err := b.s.RecordLook(b.ctx, tenant, id, ledger.Look{Finding: finding, Records: records, AskedAt: b.s.Now()}, reconciler, time.Second)
 	b.ok(err)
 	return o
 }

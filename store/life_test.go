@@ -25,7 +25,7 @@ type world struct {
 	wires  []*delivery
 	books  map[string]*invariant.Book
 	seen   map[string]*invariant.Effect // by rail and key, where the rail deduplicates
-	latest int64 // the providers' clock: it never goes back, whatever ours does
+	latest int64                        // the providers' clock: it never goes back, whatever ours does
 	n      int
 }
 

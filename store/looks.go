@@ -45,7 +45,7 @@ func (s *Store) RecordLook(ctx context.Context, tenant, id string, look ledger.L
 func (t *tx) weigh(o ledger.Operation, look ledger.Look, by ledger.Holder, backoff time.Duration) (ledger.Operation, error) {
 	rules := t.s.Rulebook(o.TenantID)
 	rail, _ := rules.Route(o)
-	w := rail.Weigh(o, look, t.now)
+	w := rail.Weigh(o, look)
 	if o.Status.Final() {
 		return t.lookBack(o, look, w, by)
 	}

@@ -11,6 +11,7 @@ type Look struct {
 	Records  []Receipt
 	Sentence string
 	Body     []byte // the answer as received, cut at the limit
+	AskedAt  int64  // when the question left; what was absent then may be there now
 }
 
 // LookFinding is the four-valued answer of a look-up.
@@ -36,12 +37,12 @@ type Weighing struct {
 // Weigh decides what a look-up proves. A record counts only if it carries our
 // stamp and agrees with what was approved; an empty answer proves something
 // only where the rail's rule says so, and never while a request may still act.
-func (r Rail) Weigh(o Operation, look Look, now int64) Weighing {
+func (r Rail) Weigh(o Operation, look Look) Weighing {
 	switch look.Finding {
 	case LookFound:
 		return r.weighRecords(o, look.Records)
 	case LookAbsent:
-		return r.weighAbsence(o, now)
+		return r.weighAbsence(o, look.AskedAt)
 	case LookInconclusive:
 		return Weighing{Sentence: orElse(look.Sentence, "The look-up's answer proves nothing.")}
 	}
@@ -75,13 +76,13 @@ func (r Rail) weighRecords(o Operation, records []Receipt) Weighing {
 	return Weighing{Sentence: "Records were found, but none is proven to be this operation's."}
 }
 
-func (r Rail) weighAbsence(o Operation, now int64) Weighing {
+func (r Rail) weighAbsence(o Operation, askedAt int64) Weighing {
 	after := r.Lookup.AbsenceProvesAfter
 	if after <= 0 {
 		return Weighing{Sentence: "The look-up found nothing, which is no proof on this rail."}
 	}
 	provenFrom := max(o.LastSendBy+(after+r.Lookup.Lag).Milliseconds(), o.QuietFrom)
-	if now < provenFrom {
+	if askedAt < provenFrom {
 		return Weighing{Sentence: "The look-up found nothing; it is too early for that to be proof."}
 	}
 	return Weighing{Event: Disprove, Reason: NotExecuted,

@@ -56,10 +56,6 @@ type Limits struct {
 	BackoffMax  time.Duration
 }
 
-// retentionMargin is kept between the last resend and the end of a key's life:
-// the provider's clock is not ours, and a request may wait in its queue.
-const retentionMargin = 10 * time.Minute
-
 // Resend decides whether an operation of which an attempt may have acted may be
 // sent once more, and says why not. It is promise 4 and promise 5 in one place.
 func (r Rail) Resend(o Operation, harmless bool, now int64) (ok bool, refusal Reason, sentence string) {
@@ -82,13 +78,16 @@ func (r Rail) Resend(o Operation, harmless bool, now int64) (ok bool, refusal Re
 	return true, "", "The provider recognises the key: a repeat is the same request."
 }
 
-// ResendUntil is the moment from which a same-key send is no longer safe. The
-// margin never eats more than half of a short retention. A request that is the
-// same by nature needs no key to be remembered: only the rail's own limit ends it.
+// ResendUntil is the moment from which a same-key send is no longer safe: the
+// key's retention since the first send, less a sixth of it, since the provider's
+// clock and pruning are not ours (of 24 hours, 20 remain), and less no less than
+// the time a request may sit at the provider before it acts. A request that is
+// the same by nature needs no key to be remembered: only the rail's own limit
+// ends it.
 func (r Rail) ResendUntil(o Operation) int64 {
 	if r.Dedupe.By == DedupeNatural && r.Dedupe.Retention == 0 {
 		return o.FirstMarkAt + r.Limits.MaxElapsed.Milliseconds()
 	}
-	margin := min(retentionMargin, r.Dedupe.Retention/2)
+	margin := max(r.Dedupe.Retention/6, r.Quiet)
 	return o.FirstMarkAt + (r.Dedupe.Retention - margin).Milliseconds()
 }

@@ -25,6 +25,8 @@ func TestResendOnlyWhereItCannotActTwice(t *testing.T) {
 	dedupe := func(by DedupeBy, retention time.Duration) func(*Rail) {
 		return func(r *Rail) { r.Dedupe = Dedupe{by, retention} }
 	}
+	const hourLong = time.Hour
+	quiet := func(d time.Duration) func(*Rail) { return func(r *Rail) { r.Quiet = d } }
 	for _, c := range []struct {
 		claim    string
 		rail     Rail
@@ -35,10 +37,11 @@ func TestResendOnlyWhereItCannotActTwice(t *testing.T) {
 		refusal  Reason
 	}{
 		{"a key that the provider still knows", rail(), o(), false, hour, true, ""},
-		{"up to the margin before its end", rail(), o(), false, 24*hour - 10*minute - 1, true, ""},
-		{"inside the margin", rail(), o(), false, 24*hour - 10*minute, false, KeyExpired},
-		{"a short retention keeps half of it", rail(dedupe(DedupeKey, 4*time.Minute)), o(), false, 2*minute - 1, true, ""},
-		{"and no more", rail(dedupe(DedupeKey, 4*time.Minute)), o(), false, 2 * minute, false, KeyExpired},
+		{"up to a sixth before its end", rail(), o(), false, 20*hour - 1, true, ""},
+		{"inside the last sixth", rail(), o(), false, 20 * hour, false, KeyExpired},
+		{"a request may sit at the provider until its key is forgotten", rail(dedupe(DedupeKey, hourLong), quiet(15*time.Minute)), o(), false, 45*minute - 1, true, ""},
+		{"so the quiet time is kept free too", rail(dedupe(DedupeKey, hourLong), quiet(15*time.Minute)), o(), false, 45 * minute, false, KeyExpired},
+		{"a key that lives shorter than a request may sit", rail(dedupe(DedupeKey, 4*time.Minute), quiet(15*time.Minute)), o(), false, 0, false, KeyExpired},
 		{"a key with no published retention", rail(dedupe(DedupeKey, 0)), o(), false, 0, false, KeyExpired},
 		{"a rail that deduplicates nothing", rail(dedupe(DedupeNone, 24*time.Hour)), o(), false, 0, false, Inconclusive},
 		{"the zero rail's deduplication", rail(dedupe("", 24*time.Hour)), o(), false, 0, false, Inconclusive},
