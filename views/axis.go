@@ -47,6 +47,9 @@ func (p HoldPage) axis() []beat {
 		beats = append(beats, b)
 	}
 	for _, e := range p.Evidence {
+		if e.Source == "answer" && len(e.Body) == 0 {
+			continue // nothing came: that is our side's, and stands there
+		}
 		b := beat{at: e.At, theirs: true, text: strings.ToLower(sourceWord(e.Source)) + ": " + findingWord(e.Finding), said: e.Sentence, by: e.By}
 		switch e.Finding {
 		case "found":

@@ -86,6 +86,7 @@ func (p OperationPage) viewing(view string) bool {
 }
 
 func shorten(id string) string {
+	id = strings.TrimPrefix(id, "sha256:") // every one begins so: it tells nothing apart
 	if len(id) <= 12 {
 		return id
 	}

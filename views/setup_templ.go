@@ -131,7 +131,7 @@ func Setup(p SetupPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "> <span><b>With others</b> Somebody else must decide on what your agents ask for. You get a link to invite them.</span></label></fieldset><p class=\"actions\"><button class=\"primary\" type=\"submit\">Set up and sign in</button></p></form></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "> <span><b>With others</b> As soon as you have added somebody, someone else must decide on what your agents ask for. <code>holdfast user create</code> adds them.</span></label></fieldset><p class=\"actions\"><button class=\"primary\" type=\"submit\">Set up and sign in</button></p></form></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -209,7 +209,7 @@ func findingWord(finding string) string {
 		return "found"
 	case "absent":
 		return "not found"
-	case "inconclusive":
+	case "inconclusive", "unknown":
 		return "proves nothing"
 	case "unreachable":
 		return "provider not reachable"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -89,8 +90,13 @@ func (j journey) openChrome(script bool) *chrome {
 	if err != nil {
 		j.t.Fatal("install chromium (make test does): ", err)
 	}
+	// A short path: the browser makes a socket in it. What it leaves lying about
+	// goes with it.
+	folder, err := os.MkdirTemp("", "chrome-")
+	must(j.t, err)
+	j.t.Cleanup(func() { os.RemoveAll(folder) })
 	flags := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(j.t.TempDir()), chromedp.WindowSize(1280, 900))
+		chromedp.UserDataDir(folder), chromedp.Env("TMPDIR="+folder), chromedp.WindowSize(1280, 900))
 	for _, off := range []string{"disable-quic", "disable-component-update"} {
 		flags = append(flags, chromedp.Flag(off, true))
 	}

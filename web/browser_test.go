@@ -62,54 +62,59 @@ func (j journey) approves(id string, script bool) {
 func TestBrowserHoldIsSettled(t *testing.T) {
 	t.Parallel()
 	j := startBrowserJourney(t)
-	t.Run("it happened", func(t *testing.T) { j.in(t).at("brisk").itHappened() })
-	t.Run("it did not happen", func(t *testing.T) { j.in(t).at("slow").itDidNotHappen() })
+	c := j.openChrome(true)
+	c.signIn(ana)
+	j.at("slow").mayStillAct(c, "inv-484")
+	j.at("brisk").itHappened(c, "inv-483")
+	j.at("slow").itDidNotHappen(c, "inv-484")
 }
 
 // itHappened settles a lost answer with what a person read at the provider.
-func (j journey) itHappened() {
-	must(j.t, j.book.arm(j.ctx, "inv-483", "drop_after", "list_lag_ms:1800000"))
-	c := j.openChrome(true)
-	c.signIn(ana)
-	j.ask("pay_brisk", "inv-483", "inv-483", 4800)
-	j.untilStatus("inv-483", ledger.UnknownHold)
+func (j journey) itHappened(c *chrome, id string) {
+	j.t.Helper()
+	must(j.t, j.book.arm(j.ctx, id, "drop_after", "list_lag_ms:1800000"))
+	j.ask("pay_brisk", id, id, 4800)
+	j.untilStatus(id, ledger.UnknownHold)
 	c.open("/unknown")
-	c.press(`.need a.button[href="/operations/inv-483"]`)
+	c.press(fmt.Sprintf(`.need a.button[href="/operations/%s"]`, id))
 	c.shows(".op-head", "Outcome unknown", "needs a person", "did this exact charge", "happen, once?")
 	c.shows(".axis", "OUR SIDE", "PROVIDER'S SIDE", "recorded, before sending", "sent, attempt 1", "no answer that proves anything", "look-up: not found", "Here we do not know.")
 	c.shows("main", "An empty search isn't proof")
 
-	booked := j.effectsOf("inv-483")
+	booked := j.effectsOf(id)
 	c.decide("happened", "receipt_id", booked[0].ID, "amount", "48.00", "reason", "Seen in the provider's dashboard")
 	c.confirm("happened")
 	c.shows("main", "You said that it happened.")
-	c.until("inv-483", "Confirmed")
+	c.until(id, "Confirmed")
 	c.shows("main", booked[0].ID, "€48.00")
-	j.happened("inv-483", 1, 1)
-	j.read("inv-483")
+	j.happened(id, 1, 1)
+	j.read(id)
 }
 
-// itDidNotHappen is refused while a request may still act, in words, and
-// possible afterwards.
-func (j journey) itDidNotHappen() {
-	must(j.t, j.book.arm(j.ctx, "inv-484", "drop_before"))
-	c := j.openChrome(true)
-	c.signIn(ana)
-	j.ask("pay_slow", "inv-484", "inv-484", 4800)
-	j.untilStatus("inv-484", ledger.UnknownHold)
-	c.open("/operations/inv-484")
+// mayStillAct loses a request on the way, and finds "it did not happen" refused
+// in words for as long as that request may act.
+func (j journey) mayStillAct(c *chrome, id string) {
+	j.t.Helper()
+	must(j.t, j.book.arm(j.ctx, id, "drop_before"))
+	j.ask("pay_slow", id, id, 4800)
+	j.untilStatus(id, ledger.UnknownHold)
+	c.open("/operations/" + id)
 	c.shows(`[data-refused="did-not-happen"]`, "It did not happen — close", "A request that was sent may still act.", "Possible from")
-	if buttons := evaluate[int](c, `document.querySelectorAll('form[data-act="did-not-happen"]').length`); buttons != 0 {
+	if forms := evaluate[int](c, `document.querySelectorAll('form[data-act="did-not-happen"]').length`); forms != 0 {
 		j.t.Error("it can be pressed")
 	}
-	j.until("inv-484", "quiet", func(o ledger.Operation) bool { return j.Store.Now() >= o.QuietFrom })
-	c.open("/operations/inv-484")
+}
+
+func (j journey) itDidNotHappen(c *chrome, id string) {
+	j.t.Helper()
+	j.until(id, "quiet", func(o ledger.Operation) bool { return j.Store.Now() >= o.QuietFrom })
+	c.open("/operations/" + id)
 	c.decide("did-not-happen", "reason", "The provider's support confirmed it")
 	c.confirm("did-not-happen")
 	c.shows("main", "You said that it did not happen.")
-	c.until("inv-484", "Did not happen")
-	j.happened("inv-484", 1, 0)
-	j.call(http.MethodGet, "/v1/operations/inv-484", "").is(j.t, 200, "not_executed", "stop", true)
+	c.until(id, "Did not happen")
+	j.happened(id, 1, 0)
+	j.call(http.MethodGet, "/v1/operations/"+id, "").is(j.t, 200, "not_executed", "stop", true)
 }
 
 func TestBrowserOverlapIsSettled(t *testing.T) {
@@ -162,7 +167,7 @@ func TestBrowserFormThatSawSomethingElseDecidesNothing(t *testing.T) {
 	}{
 		{"inv-486", set("fingerprint", "hf1:sha256:"+strings.Repeat("0", 64)), http.StatusPreconditionFailed, []string{"This was changed while you were reading.", "Your decision was not recorded."}},
 		{"inv-487", set("version", "0"), http.StatusConflict, []string{"Nothing from you was recorded."}},
-		{"inv-488", j.rejectedBy(jon, "wrong account"), http.StatusConflict, []string{"This was decided while you were reading.", "Jon decided this", "wrong account", "Nothing from you was recorded."}},
+		{"inv-488", j.rejectedBy(jon, "wrong account"), http.StatusConflict, []string{"This was decided while you were reading.", "Jon decided this", "Rejected, ‘wrong account’.", "Nothing from you was recorded."}},
 	} {
 		j.ask("pay", was.id, was.id, 123456)
 		c.open("/operations/" + was.id)

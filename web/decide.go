@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -185,6 +186,16 @@ func orText(text, otherwise string) string {
 	return text
 }
 
+// ownWords is what a person gave as the reason. The entry's sentence has it too,
+// behind who it was and what they did, which the page says itself.
+func ownWords(e ledger.Entry) string {
+	var fact struct{ Reason, Message string }
+	if e.ActorKind != ledger.Person || json.Unmarshal([]byte(e.Fact), &fact) != nil {
+		return ""
+	}
+	return orText(fact.Message, fact.Reason)
+}
+
 // conflict names who was first, from the log.
 func (s *Server) conflict(c echo.Context, f views.Frame, p ledger.PersonRecord, o ledger.Operation, seen store.Seen) error {
 	log, err := s.Store.Timeline(c.Request().Context(), p.TenantID, o.OperationID)
@@ -192,6 +203,7 @@ func (s *Server) conflict(c echo.Context, f views.Frame, p ledger.PersonRecord, 
 		return err
 	}
 	won := whoWasFirst(log, o.Version-seen.Version)
+	won.Sentence = orText(ownWords(won), won.Sentence)
 	people, err := s.Store.People(c.Request().Context(), p.TenantID)
 	if err != nil {
 		return err

@@ -33,7 +33,8 @@ type journey struct {
 	*Instance
 	t       *testing.T
 	ctx     context.Context // of requests
-	base    string          // of the API
+	client  *http.Client
+	base    string // of the API
 	token   string
 	book    sandboxBook
 	stop    context.CancelFunc
@@ -80,7 +81,7 @@ func startJourney(t *testing.T, config string) journey {
 	i, err := OpenInstance(t.Context(), InstanceOptions{Folder: folder, Exe: exe, Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	t.Cleanup(func() { i.Close() })
-	j := journey{Instance: i, t: t, ctx: t.Context(), book: sandboxBook{i.SandboxAddress("default", "sandbox")}}
+	j := journey{Instance: i, t: t, ctx: t.Context(), client: http.DefaultClient, book: sandboxBook{i.SandboxAddress("default", "sandbox")}}
 	j.token = j.newToken("agent-1")
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -128,7 +129,7 @@ func (j journey) call(method, path, body string, headers ...string) heard {
 		name, value, _ := strings.Cut(h, ": ")
 		q.Header.Set(name, value)
 	}
-	answer, err := http.DefaultClient.Do(q)
+	answer, err := j.client.Do(q)
 	must(j.t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
@@ -782,21 +783,20 @@ action_types:
 		return len(got) == 1
 	})
 	j.begin("pay", "next") // there is room for one at a time
-	waits, asked := make(chan heard, 1), make(chan struct{})
-	traced := j
-	traced.ctx = httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(asked) }})
-	go func() { waits <- traced.call(http.MethodGet, "/v1/operations/slow", "", "Prefer: wait=60") }()
+	asked := make(chan struct{})
+	fresh := j
+	fresh.client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	fresh.ctx = httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(asked) }})
+	answer := inBackground(t, func() heard { return fresh.call(http.MethodGet, "/v1/operations/slow", "", "Prefer: wait=60") })
 	<-asked
 	// Connections are accepted in their order: once a later one is answered, the
 	// one that waits is inside.
-	later := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	alive, err := later.Get(j.base + "/healthz")
+	alive, err := fresh.client.Get(j.base + "/healthz")
 	must(t, err)
 	alive.Body.Close()
 
 	j.stop()
-	h := <-waits
-	h.is(t, 200, "", "wait", false)
+	answer().is(t, 200, "", "wait", false)
 	must(t, j.stopped())
 	if o := j.stored("slow"); o.Status != ledger.Confirmed || o.Receipt == nil || o.Attempts != 1 {
 		t.Errorf("the slow one is %s: %s", o.Status, o.Detail)
