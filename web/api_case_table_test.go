@@ -484,6 +484,8 @@ func TestAnotherPayloadIsNeverARetry(t *testing.T) {
 		{"empty is not absent", "ref-ID", "", "[/reference]"},
 		{"letters differ in case", "acct-ID", "Acct-ID", "[/recipient]"},
 		{"action type", `"pay"`, `"refund"`, "[/action_type]"},
+		{"action type with a payload that is not its own", `"pay","payload":{"amount":4800`, `"refund","payload":{"Amount":9999`, "[/action_type]"},
+		{"action type that nobody configured", `"pay"`, `"frobnicate"`, "[/action_type]"},
 		{"action type and amount", `"pay","payload":{"amount":4800`, `"refund","payload":{"amount":9999`, "[/action_type]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -495,7 +497,7 @@ func TestAnotherPayloadIsNeverARetry(t *testing.T) {
 					a.submit(named(id))
 				}
 				before, log := w.stored("default", id), w.logOf(w.stored("default", id))
-				h := a.submit(strings.ReplaceAll(changed(c.from, c.to), "ID", id), "Prefer: wait=60")
+				h := a.submit(strings.ReplaceAll(changed(c.from, c.to), "ID", id), "Prefer: wait=1")
 				h.is(t, 409, "request", "stop", true)
 				if fmt.Sprint(h.said["mismatch"]) != c.places || h.text("order_id") != before.OrderID || h.Header().Get("Retry-After") != "" || h.Header().Get("Idempotent-Replayed") != "" {
 					t.Errorf("mismatch %v, want %s: %s", h.said["mismatch"], c.places, h.Body)
@@ -551,20 +553,18 @@ func TestPatienceSeesTheEnd(t *testing.T) {
 		"new":   {201, "", func() heard { return a.submit(named("new"), "Prefer: wait=60") }},
 		"known": {200, "true", func() heard { return a.submit(named("known"), `Prefer: respond-async, wait="60"`) }},
 	} {
-		answers := make(chan heard)
-		go func() { answers <- c.ask() }()
+		answer := inBackground(t, c.ask)
 		a.confirm(id)
-		h := <-answers
+		h := answer()
 		h.is(t, c.code, "", "use_result", true)
 		if result, _ := h.said["result"].(map[string]any); result["id"] != "ch_"+id || h.Header().Get("Idempotent-Replayed") != c.replay || !strings.Contains(h.Header().Get("Preference-Applied"), "wait=60") {
 			t.Errorf("%s: %v %s", id, h.Header(), h.Body)
 		}
 	}
 	a.submit(named("watched"))
-	answers := make(chan heard)
-	go func() { answers <- a.get("/v1/operations/watched", "Prefer: wait=60, respond-async") }()
+	answer := inBackground(t, func() heard { return a.get("/v1/operations/watched", "Prefer: wait=60, respond-async") })
 	a.confirm("watched")
-	h := <-answers
+	h := answer()
 	h.is(t, 200, "", "use_result", true)
 	if h.Header().Get("Preference-Applied") != "wait=60" {
 		t.Error("Preference-Applied: ", h.Header())

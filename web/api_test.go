@@ -154,6 +154,23 @@ func (h heard) text(name string) string {
 	return s
 }
 
+// inBackground asks while the test goes on, and gives what waits for the answer.
+func inBackground(t testing.TB, ask func() heard) (await func() heard) {
+	answers := make(chan heard, 1)
+	go func() {
+		defer close(answers) // also where the asking ended the test
+		answers <- ask()
+	}()
+	return func() heard {
+		t.Helper()
+		h, ok := <-answers
+		if !ok {
+			t.Fatal("no answer came")
+		}
+		return h
+	}
+}
+
 // is compares an answer with a line of the contract.
 func (h heard) is(t testing.TB, code int, reason, next string, terminal bool) {
 	t.Helper()
@@ -624,6 +641,7 @@ func TestCase169EndlessBodyIsCutBeforeItIsRead(t *testing.T) {
 		}
 		answer := httptest.NewRecorder()
 		w.handler.ServeHTTP(answer, r)
+		conforms(t, r.Method, r.URL.Path, answer.Code, answer.Header(), answer.Body.Bytes())
 		hear(t, answer).is(t, c.code, c.reason, "fix_request", false)
 		if body.read > c.read {
 			t.Errorf("%s: %d bytes were read", name, body.read)
@@ -651,6 +669,7 @@ func FuzzSubmit(f *testing.F) {
 		r.Header.Set("Content-Type", "application/json")
 		answer := httptest.NewRecorder()
 		w.handler.ServeHTTP(answer, r)
+		conforms(t, r.Method, r.URL.Path, answer.Code, answer.Header(), answer.Body.Bytes())
 		h := hear(t, answer)
 		if !slices.Contains(allowed, h.Code) {
 			t.Fatalf("%d %s\n%q", h.Code, h.Body, body)

@@ -92,6 +92,7 @@ func (w *world) do(method, target, body string, headers ...string) *httptest.Res
 	}
 	answer := httptest.NewRecorder()
 	w.handler.ServeHTTP(answer, r)
+	conforms(w.t, method, r.URL.EscapedPath(), answer.Code, answer.Header(), answer.Body.Bytes())
 	return answer
 }
 

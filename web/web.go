@@ -45,6 +45,7 @@ func (s *Server) Handler() http.Handler {
 	s.routeHealth(e)
 	s.routeAPI(e)
 	s.routePages(e)
+	s.routeDocuments(e)
 	// Cross-site form posts are refused before any handler sees them; agents'
 	// calls carry a bearer token and no Origin, and pass.
 	guard := http.NewCrossOriginProtection()
