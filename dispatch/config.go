@@ -34,13 +34,6 @@ type Tenant struct {
 	Rails       map[string]*rail.Rail  // by name
 	Routes      map[string]*rail.Rail  // by action type: its rail as it speaks to it
 	RailConfigs map[string]rail.Config // by name, as configured: how to read statements and events
-	Runs        Runs
-}
-
-// Runs is the retry budget of one agent run.
-type Runs struct {
-	MaxAttempts int
-	MaxElapsed  time.Duration
 }
 
 // Limits protect the server itself.

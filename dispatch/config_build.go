@@ -127,12 +127,12 @@ func (b *configBuilder) tenant(at string, text tenantText, timing ledger.Timing)
 		Rulebook: &ledger.Rulebook{
 			Actions: map[string]*ledger.ActionType{}, Rails: map[string]ledger.Rail{}, Routes: map[string]ledger.Rail{},
 			Currencies: b.currencies(at, text.Currencies), Timing: timing,
+			Runs: ledger.RunLimits{
+				MaxAttempts: b.count(at+"runs.max_attempts", text.Runs.MaxAttempts, 20),
+				MaxElapsed:  b.length(at+"runs.max_elapsed", text.Runs.MaxElapsed, 24*time.Hour, time.Second),
+			},
 		},
 		Rails: map[string]*rail.Rail{}, Routes: map[string]*rail.Rail{}, RailConfigs: map[string]rail.Config{},
-		Runs: Runs{
-			MaxAttempts: b.count(at+"runs.max_attempts", text.Runs.MaxAttempts, 20),
-			MaxElapsed:  b.length(at+"runs.max_elapsed", text.Runs.MaxElapsed, 24*time.Hour, time.Second),
-		},
 	}
 	for _, name := range sortedKeys(text.Rails) {
 		b.rail(at, name, text.Rails[name], t)

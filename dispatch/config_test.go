@@ -128,8 +128,8 @@ func TestTheContractsExampleIsReadWhole(t *testing.T) {
 	if c.Timing != (ledger.Timing{Lease: 30 * time.Second, UnknownFor: time.Hour}) || book.Timing != c.Timing {
 		t.Errorf("timing: %+v, %+v", c.Timing, book.Timing)
 	}
-	if c.Limits.RequestsPerSecond != 200 || d.Runs != (Runs{20, 24 * time.Hour}) || c.Jobs["recheck"] != "30 3 * * *" {
-		t.Errorf("limits %+v, runs %+v, jobs %v", c.Limits, d.Runs, c.Jobs)
+	if c.Limits.RequestsPerSecond != 200 || d.Rulebook.Runs != (ledger.RunLimits{MaxAttempts: 20, MaxElapsed: 24 * time.Hour}) || c.Jobs["recheck"] != "30 3 * * *" {
+		t.Errorf("limits %+v, runs %+v, jobs %v", c.Limits, d.Rulebook.Runs, c.Jobs)
 	}
 	if d.RailConfigs["card"].Statement.Columns["date"] != "created_at" || d.Routes["refund"] == nil {
 		t.Error("statement or route is missing")
@@ -150,10 +150,10 @@ func TestWhatIsLeftOutKeepsItsDefault(t *testing.T) {
 	if c.Timing != (ledger.Timing{Lease: 30 * time.Second, UnknownFor: time.Hour, TakeBack: time.Minute}) {
 		t.Errorf("timing: %+v", c.Timing)
 	}
-	if got := c.Tenants[DefaultTenant].Runs; got != (Runs{3, 24 * time.Hour}) {
+	if got := c.Tenants[DefaultTenant].Rulebook.Runs; got != (ledger.RunLimits{MaxAttempts: 3, MaxElapsed: 24 * time.Hour}) {
 		t.Errorf("runs: %+v", got)
 	}
-	if got := c.Tenants["acme"].Runs; got != (Runs{20, 24 * time.Hour}) {
+	if got := c.Tenants["acme"].Rulebook.Runs; got != (ledger.RunLimits{MaxAttempts: 20, MaxElapsed: 24 * time.Hour}) {
 		t.Errorf("another tenant's runs: %+v", got)
 	}
 	if got := c.Tenants["acme"].Rulebook.Policy.Decide(ledger.Operation{}, ledger.Facts{}, 0).Then; got != ledger.ThenAsk {

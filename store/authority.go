@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -34,10 +35,28 @@ func (t *tx) authority(o ledger.Operation, worker string) (string, error) {
 			return t.stopWith(o, by, "The policy changed. "+decision.Sentence, nil)
 		}
 	}
+	if sentence, held, err := t.runAllows(o, by); err != nil || held {
+		return sentence, err
+	}
 	if o.Attempts > 0 || o.Quarantined {
 		return t.mayResend(o, by, rail, rules.Harmless(o))
 	}
 	return t.mayStart(o, by, rail, rules, decision)
+}
+
+// runAllows asks the run's budget: a mark after an operation's first is a retry
+// like any other, whoever makes it.
+func (t *tx) runAllows(o ledger.Operation, by ledger.Holder) (sentence string, held bool, err error) {
+	if o.RunID == "" || o.Attempts == 0 {
+		return "", false, nil
+	}
+	err = t.spend(o.TenantID, o.RunID, "mark", 1)
+	var spent BudgetSpent
+	if !errors.As(err, &spent) {
+		return "", false, err
+	}
+	sentence, err = t.hold(o, by, ledger.BudgetExhausted, spent.Sentence)
+	return sentence, true, err
 }
 
 // mayStart judges an operation of which nothing was sent.

@@ -66,7 +66,13 @@ const selectAnyDue = `
 		select 1 from operations
 		where (status = 'ready' or (status = 'unknown' and next_send_at > 0))
 		  and next_send_at <= $1 and lease_until <= $1 and tenant_id = $2 and rail = $3
+		  and ` + noneAwaited + `
 		limit 1) as one`
+
+// noneAwaited holds for an operation that waits for no other.
+const noneAwaited = `not exists (
+			select 1 from prerequisites p join operations x on x.tenant_id = p.tenant_id and x.operation_id = p.after_id
+			where p.tenant_id = operations.tenant_id and p.operation_id = operations.operation_id and x.status <> 'confirmed')`
 
 // anyDue asks a reader first: an idle dispatcher does not bother the writer.
 func (s *Store) anyDue(ctx context.Context, tenant, rail string) (bool, error) {
@@ -80,6 +86,7 @@ func (t *tx) due(tenant, rail string, limit int) ([]ledger.Operation, error) {
 		select ` + operationColumns + ` from operations
 		where (status = 'ready' or (status = 'unknown' and next_send_at > 0))
 		  and next_send_at <= $1 and lease_until <= $1 and tenant_id = $2 and rail = $3
+		  and ` + noneAwaited + `
 		order by next_send_at, id limit $4`
 	rows, err := t.rows(query, t.now, tenant, rail, limit)
 	if err != nil {

@@ -83,6 +83,7 @@ func newRules(t testing.TB, change ...func(*ledger.Rulebook)) *ledger.Rulebook {
 		},
 		Actions: map[string]*ledger.ActionType{}, Routes: map[string]ledger.Rail{},
 		Timing: ledger.Timing{Lease: 30 * time.Second, UnknownFor: time.Hour},
+		Runs:   ledger.RunLimits{MaxAttempts: 1000, MaxElapsed: 24 * time.Hour},
 	}
 	for _, name := range []string{charge, wire, letter, proven, blind, memo} {
 		a, err := ledger.NewActionType(name, ledger.ActionSpec{Rail: railOf(name), Effect: name, Schema: []byte(schema), Repeatable: name == memo}, r.Currencies)

@@ -213,11 +213,23 @@ func (s *Store) DifferentPurchase(ctx context.Context, tenant, id string, d Deci
 		} else if asked.Approvals == 0 {
 			asked = ledger.DefaultAsked(t.now)
 		}
-		return t.happen(o, happening{event: event, by: by, fact: map[string]any{"self_approved": self, "reason": d.Reason},
+		o, err = t.happen(o, happening{event: event, by: by, fact: map[string]any{"self_approved": self, "reason": d.Reason},
 			sentence: fmt.Sprintf("%s says it is a different purchase: %s. %s", d.Person.Display(), d.Reason, decision.Sentence),
 			with: func(o *ledger.Operation) {
 				o.PolicyVersion, o.PolicyRow, o.Asked, o.Claims = rules.Policy.Version, decision.Row, asked, 0
 			}})
+		if err != nil {
+			return o, err
+		}
+		if err := t.separate(o, d, by); err != nil {
+			return o, err
+		}
+		if first, err := t.strandedBy(o); err != nil || first == "" {
+			return o, err
+		} else if err := t.strand(o, first); err != nil {
+			return o, err
+		}
+		return t.operation(o.TenantID, o.OperationID)
 	})
 }
 

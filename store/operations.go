@@ -223,11 +223,15 @@ func (t *tx) happen(o ledger.Operation, h happening) (ledger.Operation, error) {
 	if err != nil {
 		return was, err
 	}
-	return o, t.log(ledger.Entry{
+	err = t.log(ledger.Entry{
 		TenantID: o.TenantID, OperationID: o.OperationID, Object: "operation", ObjectID: o.OperationID,
 		Event: string(h.event), ActorKind: h.by.Kind, Actor: h.by.Name,
 		From: was.Status, To: o.Status, Reason: o.Reason, Sentence: h.sentence, Fact: factText(h.fact),
 	})
+	if err != nil {
+		return o, err
+	}
+	return o, t.passOn(o)
 }
 
 // note records something about an operation that changes no status: a claim, a

@@ -27,7 +27,8 @@ func paying(t testing.TB, s *Store, rows ...ledger.PolicyRow) func(id string) le
 	rail := ledger.Rail{Name: "card", Address: "https://card.example", Account: "live", Dedupe: ledger.Dedupe{By: ledger.DedupeKey, Retention: 24 * time.Hour},
 		Lookup: ledger.LookupPromise{Possible: true}, Timeout: time.Second, Quiet: time.Minute, Limits: ledger.Limits{MaxAttempts: 5, MaxElapsed: time.Hour}}
 	rules := &ledger.Rulebook{Actions: map[string]*ledger.ActionType{"pay": action}, Rails: map[string]ledger.Rail{"card": rail},
-		Routes: map[string]ledger.Rail{"pay": rail}, Policy: policy, Timing: ledger.Timing{Lease: 30 * time.Second, UnknownFor: time.Hour}}
+		Routes: map[string]ledger.Rail{"pay": rail}, Policy: policy, Timing: ledger.Timing{Lease: 30 * time.Second, UnknownFor: time.Hour},
+		Runs: ledger.RunLimits{MaxAttempts: 20, MaxElapsed: time.Hour}}
 	ctx := context.Background()
 	if err := s.SetRulebooks(ctx, map[string]*ledger.Rulebook{"acme": rules}); err != nil {
 		t.Fatal(err)

@@ -206,6 +206,8 @@ func TestALedgerSurvivesItsProcess(t *testing.T) {
 func TestEveryColumnComesBackAsItWent(t *testing.T) {
 	b := newBench(t)
 	b.submit("earlier", charge, map[string]any{"reference": "r"})
+	b.submit("old", charge, map[string]any{"recipient": "acct_old"})
+	b.submit("z", charge, map[string]any{"recipient": "acct_z"})
 	r, err := b.s.Submit(b.ctx, b.draft("op", charge, map[string]any{"reference": "r"}, func(o *ledger.Operation) {
 		o.RunID, o.ParentRunID, o.Step = "run-1", "run-0", "pay"
 		o.DistinctFrom, o.Because, o.Replaces, o.After = []string{"x", "y"}, "two invoices", "old", []string{"z"}

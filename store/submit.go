@@ -56,16 +56,74 @@ func (t *tx) register(o ledger.Operation) (ledger.Operation, error) {
 	o.ActionVersion, o.Effect = action.Version, action.Effect
 	o.CreatedAt, o.UpdatedAt, o.Epoch = t.now, t.now, t.s.epoch
 	bind(&o, t.s.instance, rail)
-
-	earlier, err := t.candidates(o, action.Overlap.Window.Milliseconds())
+	if err := t.admit(o); err != nil {
+		return o, err
+	}
+	if original, err := t.cached(o, action); err != nil || original != "" {
+		return t.repeat(o, original, rules, err)
+	}
+	replaced, err := t.replace(o)
 	if err != nil {
 		return o, err
 	}
+	o, first, err := t.judgeFirst(o, action, rules, replaced)
+	if err != nil {
+		return o, err
+	}
+	if o, err = t.happen(o, first); err != nil {
+		return o, err
+	}
+	return t.settleIn(o)
+}
+
+// admit refuses what contradicts the intent that the id was given out for, and
+// what belongs to a run that may do nothing more. It uses up no id.
+func (t *tx) admit(o ledger.Operation) error {
+	if err := t.keepToIntent(o); err != nil {
+		return err
+	}
+	if err := t.enrol(o.TenantID, o.RunID, o.ParentRunID); err != nil {
+		return err
+	}
+	why, err := t.runOver(o.TenantID, o.RunID)
+	if err == nil && why != "" {
+		return BudgetSpent{why}
+	}
+	return err
+}
+
+// settleIn ties a registered operation to its names and to what it waits for.
+func (t *tx) settleIn(o ledger.Operation) (ledger.Operation, error) {
+	if o.Status != ledger.Rejected {
+		if err := t.giveNames(o.TenantID, o.ActionType, o.OperationID, namesOf(o.Terms.Reference, o.RunID, o.Step)); err != nil {
+			return o, err
+		}
+	}
+	blocked, err := t.waitFor(o)
+	if err != nil || blocked == "" {
+		return o, err
+	}
+	if err := t.strand(o, blocked); err != nil {
+		return o, err
+	}
+	return t.operation(o.TenantID, o.OperationID)
+}
+
+// judgeFirst decides how a new operation begins.
+func (t *tx) judgeFirst(o ledger.Operation, action *ledger.ActionType, rules *ledger.Rulebook, replaced ledger.Operation) (ledger.Operation, happening, error) {
+	earlier, err := t.candidates(o, action.Overlap.Window.Milliseconds())
+	if err != nil {
+		return o, happening{}, err
+	}
 	reason, overlaps := ledger.FindOverlaps(o, earlier, action.Overlap.Window, t.now)
+	if len(overlaps) == 0 && replaced.Status == ledger.UnknownHold && len(replaced.Overlaps) > 0 {
+		// The narrower purchase waits for the person whom the wider one waited for.
+		reason, overlaps = replaced.Reason, replaced.Overlaps
+	}
 	o.Overlaps = overlaps
 	decision, err := t.judge(o, rules)
 	if err != nil {
-		return o, err
+		return o, happening{}, err
 	}
 	o.PolicyVersion, o.PolicyRow, o.Asked = rules.Policy.Version, decision.Row, decision.Asked
 
@@ -88,9 +146,9 @@ func (t *tx) register(o ledger.Operation) (ledger.Operation, error) {
 	case decision.Then == "allow":
 		first.event = ledger.Allow
 	default:
-		return o, fmt.Errorf("the policy decided %q", decision.Then)
+		return o, first, fmt.Errorf("the policy decided %q", decision.Then)
 	}
-	return t.happen(o, first)
+	return o, first, nil
 }
 
 // bind ties an operation of which nothing was sent to the rail as it is now.

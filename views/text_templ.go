@@ -104,7 +104,7 @@ func said(s string) templ.Component {
 // shape is what of a run may stand on the page: all of an ordinary one, and of
 // a marked one its character if that has a shape of its own and does nothing to
 // its neighbours.
-func shape(run ledger.Run) string {
+func shape(run ledger.Segment) string {
 	r, size := utf8.DecodeRuneInString(run.Text)
 	broken := r == utf8.RuneError && size <= 1
 	if run.Mark == "" || !broken && r != '\u2800' && unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S) {

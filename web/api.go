@@ -25,6 +25,10 @@ func (s *Server) routeAPI(e *echo.Echo) {
 	v1.GET("/operations", s.list)
 	v1.GET("/operations/:id", s.show)
 	v1.POST("/operations/:id/cancel", s.cancel)
+	v1.POST("/intents", s.intend)
+	v1.GET("/runs/:run", s.showRun)
+	v1.PUT("/runs/:run", s.lowerRun)
+	v1.POST("/runs/:run/attempts", s.reportAttempts)
 	v1.Any("/*", func(c echo.Context) error { return newProblem("not_found", "") })
 }
 

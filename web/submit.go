@@ -1,16 +1,19 @@
 package web
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"holdfast/store"
 	"holdfast/store/ledger"
 )
 
@@ -49,7 +52,7 @@ func (s *Server) submit(c echo.Context) error {
 	}
 	r, err := s.Store.Submit(c.Request().Context(), draft)
 	if err != nil {
-		return err
+		return s.answerRefusal(c, who, draft, err)
 	}
 	prefer.applied(c)
 	if r.Existed {
@@ -72,6 +75,9 @@ func (s *Server) answerNew(c echo.Context, o ledger.Operation, prefer preference
 	c.Response().Header().Set("Location", e.Poll)
 	c.Response().Header().Set("ETag", etag(o, original))
 	switch {
+	case o.DuplicateOf != "": // an identical repeat of what is confirmed
+		c.Response().Header().Set("Idempotent-Replayed", "true")
+		return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, e)
 	case o.Status == ledger.Rejected && o.Reason == ledger.PolicyDenied:
 		return problemf("policy_denied", "The policy row %q says no and nothing was sent. Stop and tell the person you work for. Do not create a new operation for this purchase.", o.PolicyRow).about(e)
 	case prefer.wait > 0 && e.Terminal:
@@ -91,6 +97,9 @@ func (s *Server) answerRepeat(c echo.Context, draft, o ledger.Operation, prefer 
 	case o.Fingerprint != draft.Fingerprint:
 		return s.mismatch(c, o, differences(draft.Canonical, o.Canonical))
 	}
+	if err := s.countRepeat(c, o); err != nil {
+		return err
+	}
 	o, original, err := s.awaitEnd(ctx, o, prefer.wait)
 	if err != nil {
 		return err
@@ -109,6 +118,63 @@ func (s *Server) answerRepeat(c echo.Context, draft, o ledger.Operation, prefer 
 		return writeJSON(c, http.StatusAccepted, echo.MIMEApplicationJSON, e)
 	}
 	return newProblem("in_progress", e.Detail).about(e)
+}
+
+// countRepeat takes a repeat of what has not ended from the run's budget. What
+// has ended is answered whatever is left.
+func (s *Server) countRepeat(c echo.Context, o ledger.Operation) error {
+	ctx := c.Request().Context()
+	original, err := s.Store.Original(ctx, o)
+	if err != nil || ended(o, original) {
+		return err
+	}
+	err = s.Store.Repeat(ctx, o)
+	var spent store.BudgetSpent
+	if !errors.As(err, &spent) {
+		return err
+	}
+	e, err := s.envelope(ctx, o, original)
+	if err != nil {
+		return err
+	}
+	return budgetSpent(spent).about(e)
+}
+
+func budgetSpent(spent store.BudgetSpent) problem {
+	return problemf("retry_budget_exhausted", "%s Stop and tell the person you work for; reading operations and their results stays free. Do not create a new operation for this purchase.", spent.Sentence)
+}
+
+// answerRefusal answers a submission that the store did not register. It used
+// up no id.
+func (s *Server) answerRefusal(c echo.Context, who caller, draft ledger.Operation, err error) error {
+	var differs store.Disagreement
+	var missing store.MissingPrerequisite
+	var late store.CannotReplace
+	var spent store.BudgetSpent
+	switch {
+	case errors.As(err, &differs):
+		return s.disagree(c, who, draft.ActionType, draft.OperationID, differs)
+	case errors.As(err, &spent):
+		return budgetSpent(spent)
+	case errors.As(err, &missing):
+		p := problemf("invalid_request", "%s: name operations that were submitted before. Nothing was recorded or sent.", missing.Error())
+		p.pointer = "/after"
+		if missing.OperationID == draft.Replaces {
+			p.pointer = "/replaces"
+		}
+		return p
+	case errors.As(err, &late):
+		original, readErr := s.Store.Original(c.Request().Context(), late.Operation)
+		if readErr != nil {
+			return readErr
+		}
+		e, readErr := s.envelope(c.Request().Context(), late.Operation, original)
+		if readErr != nil {
+			return readErr
+		}
+		return newProblem("already_dispatched", "The operation that this one should replace was sent or has ended, so it is not replaced. Ask for it at the poll address. Do not create a new operation for this purchase.").about(e)
+	}
+	return err
 }
 
 // mismatch refuses another payload under a known id. It names places, never
@@ -160,21 +226,16 @@ func setRetryAfter(c echo.Context, e ledger.Envelope) {
 // differently is refused before anything is stored.
 func readSubmission(c echo.Context) (submission, error) {
 	var sub submission
-	raw, err := readJSONBody(c)
+	r, err := readMembers(c, "operation_id", "action_type", "payload", "run_id", "parent_run_id", "step", "distinct_from", "because", "replaces", "after")
 	if err != nil {
 		return sub, err
 	}
-	members, err := ledger.DecodeObject(raw, "operation_id", "action_type", "payload", "run_id", "parent_run_id", "step", "distinct_from", "because", "replaces", "after")
-	if err != nil {
-		return sub, malformed(err)
-	}
-	r := memberReader{members: members}
 	sub = submission{
 		actionType: r.text("action_type", 64), runID: r.text("run_id", 128), parentRunID: r.text("parent_run_id", 128), step: r.text("step", 128),
 		because: r.text("because", 1000), replaces: r.text("replaces", 128),
 		distinctFrom: r.texts("distinct_from"), after: r.texts("after"),
 	}
-	payload, given := members["payload"]
+	payload, given := r.members["payload"]
 	object, isObject := payload.(map[string]any)
 	if !isObject {
 		r.refuse("/payload", "send the payload as a JSON object", given)
@@ -190,8 +251,8 @@ func readSubmission(c echo.Context) (submission, error) {
 	if sub.actionType == "" {
 		return sub, newProblem("unknown_action_type", "Name the action type in action_type. Nothing was recorded or sent.")
 	}
-	if sub.replaces != "" || len(sub.after) > 0 {
-		return sub, newProblem("invalid_request", "replaces and after are not available in this version. Leave them out. Nothing was recorded or sent.")
+	if sub.replaces == sub.operationID || slices.Contains(sub.after, sub.operationID) {
+		return sub, newProblem("invalid_request", "An operation can neither replace itself nor come after itself. Nothing was recorded or sent.")
 	}
 	return sub, nil
 }
@@ -257,7 +318,45 @@ func malformed(err error) error {
 // is wrong with them.
 type memberReader struct {
 	members map[string]any
+	at      string // pointer to the object they are in
 	wrong   error
+}
+
+// readMembers reads a body that is an object of these members and no others.
+func readMembers(c echo.Context, allowed ...string) (memberReader, error) {
+	raw, err := readJSONBody(c)
+	if err != nil {
+		return memberReader{}, err
+	}
+	members, err := ledger.DecodeObject(raw, allowed...)
+	if err != nil {
+		return memberReader{}, malformed(err)
+	}
+	return memberReader{members: members}, nil
+}
+
+// only refuses members of an inner object that are not known.
+func (r *memberReader) only(allowed ...string) {
+	for name := range r.members {
+		if !slices.Contains(allowed, name) {
+			r.refuse("/"+name, "is not known here; leave it out", true)
+		}
+	}
+}
+
+// integer reads an optional whole number.
+func (r *memberReader) integer(name string) *int64 {
+	v, given := r.members[name]
+	if !given || v == nil {
+		return nil
+	}
+	number, ok := v.(json.Number)
+	n, err := strconv.ParseInt(number.String(), 10, 64)
+	if !ok || err != nil {
+		r.refuse("/"+name, "send a whole number", true)
+		return nil
+	}
+	return &n
 }
 
 func (r *memberReader) refuse(pointer, message string, given bool) {
@@ -267,6 +366,7 @@ func (r *memberReader) refuse(pointer, message string, given bool) {
 	if !given {
 		message = "is missing: " + message
 	}
+	pointer = r.at + pointer
 	p := problemf("malformed_json", "%s: %s. Nothing was recorded or sent.", pointer, message)
 	p.pointer = pointer
 	r.wrong = p

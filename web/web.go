@@ -34,6 +34,7 @@ type Server struct {
 
 	tokens tokenCache
 	asking waiting
+	rates  rateLimit
 }
 
 // Handler wires every route.

@@ -41,7 +41,7 @@ func ledgerWithOneOfEach(t *testing.T) (*store.Store, *sql.DB, invariant.Book) {
 	rail := ledger.Rail{Name: "bank", Address: "https://bank.example", Account: "live", Timeout: time.Second, Quiet: time.Minute,
 		Lookup: ledger.LookupPromise{Possible: true}, Limits: ledger.Limits{MaxAttempts: 5, MaxElapsed: time.Hour}}
 	ok(s.SetRulebooks(ctx, map[string]*ledger.Rulebook{tenant: {Actions: map[string]*ledger.ActionType{"pay": action}, Rails: map[string]ledger.Rail{"bank": rail},
-		Routes: map[string]ledger.Rail{"pay": rail}, Policy: policy, Timing: ledger.Timing{Lease: 30 * time.Second, UnknownFor: time.Hour}}}))
+		Routes: map[string]ledger.Rail{"pay": rail}, Policy: policy, Timing: ledger.Timing{Lease: 30 * time.Second, UnknownFor: time.Hour}, Runs: ledger.RunLimits{MaxAttempts: 1000, MaxElapsed: 24 * time.Hour}}}))
 	root := ledger.Holder{Kind: ledger.Person, Name: "root"}
 	token, err := s.AddToken(ctx, ledger.TokenRecord{TenantID: tenant, Agent: "buyer"}, root)
 	ok(err)

@@ -176,3 +176,11 @@ func (t *ActionType) Hides(pointer string) bool {
 	}
 	return place.sensitive
 }
+
+// Pointer leads to the member of a payload that has a role; empty if none has.
+func (t *ActionType) Pointer(role string) string {
+	if path, ok := t.roles[role]; ok {
+		return joinPointer(path)
+	}
+	return ""
+}

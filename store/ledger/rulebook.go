@@ -12,6 +12,13 @@ type Rulebook struct {
 	Policy     Policy
 	Currencies Currencies
 	Timing     Timing
+	Runs       RunLimits
+}
+
+// RunLimits are the budget that a run begins with.
+type RunLimits struct {
+	MaxAttempts int
+	MaxElapsed  time.Duration
 }
 
 // Timing holds the durations that are not a rail's.

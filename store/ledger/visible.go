@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// Run is a stretch of text. With a Mark it is one character that a reader
+// Segment is a stretch of text. With a Mark it is one character that a reader
 // would not see, or would take for another, and the mark is its name, like
 // U+200B; a page draws the mark beside it or in its place.
-type Run struct {
+type Segment struct {
 	Text string
 	Mark string
 }
 
 // Visible splits a text into runs, in order and without loss: the texts joined
 // are s again.
-func Visible(s string) []Run {
+func Visible(s string) []Segment {
 	impostors := lookAlikes(s)
-	var runs []Run
+	var runs []Segment
 	plain := 0 // where the current run without a mark begins
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -33,15 +33,15 @@ func Visible(s string) []Run {
 		}
 		if mark != "" {
 			if plain < i {
-				runs = append(runs, Run{Text: s[plain:i]})
+				runs = append(runs, Segment{Text: s[plain:i]})
 			}
-			runs = append(runs, Run{s[i : i+size], mark})
+			runs = append(runs, Segment{s[i : i+size], mark})
 			plain = i + size
 		}
 		i += size
 	}
 	if plain < len(s) {
-		runs = append(runs, Run{Text: s[plain:]})
+		runs = append(runs, Segment{Text: s[plain:]})
 	}
 	return runs
 }

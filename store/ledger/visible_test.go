@@ -11,28 +11,28 @@ import (
 func TestWhatAReaderWouldNotSeeIsMarked(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		want       []Run
+		want       []Segment
 	}{
 		{"nothing", "", nil},
-		{"plain", "customer asked", []Run{{"customer asked", ""}}},
-		{"other languages are plain", "Żółć, 東京, Привет мир, Ελλάδα", []Run{{"Żółć, 東京, Привет мир, Ελλάδα", ""}}},
-		{"zero width space", "a\u200bb", []Run{{"a", ""}, {"\u200b", "U+200B"}, {"b", ""}}},
-		{"override of direction", "\u202egpj", []Run{{"\u202e", "U+202E"}, {"gpj", ""}}},
-		{"isolate", "x\u2066", []Run{{"x", ""}, {"\u2066", "U+2066"}}},
-		{"control", "a\x00\nb", []Run{{"a", ""}, {"\x00", "U+0000"}, {"\n", "U+000A"}, {"b", ""}}},
-		{"no-break space", "1\u00a0000", []Run{{"1", ""}, {"\u00a0", "U+00A0"}, {"000", ""}}},
-		{"soft hyphen", "ac\u00adct", []Run{{"ac", ""}, {"\u00ad", "U+00AD"}, {"ct", ""}}},
-		{"tag", "a\U000e0041", []Run{{"a", ""}, {"\U000e0041", "U+E0041"}}},
-		{"variation selector", "a\ufe0f", []Run{{"a", ""}, {"\ufe0f", "U+FE0F"}}},
-		{"Hangul filler", "\u3164", []Run{{"\u3164", "U+3164"}}},
-		{"full width", "Ａb", []Run{{"Ａ", "U+FF21"}, {"b", ""}}},
-		{"mathematical", "𝐚b", []Run{{"𝐚", "U+1D41A"}, {"b", ""}}},
-		{"Cyrillic a in a Latin word", "pаypal", []Run{{"p", ""}, {"а", "U+0430"}, {"ypal", ""}}},
-		{"Latin a in a Cyrillic word", "прaвда", []Run{{"пр", ""}, {"a", "U+0061"}, {"вда", ""}}},
-		{"what is invisible does not part a word", "pay\u200bж", []Run{{"pay", ""}, {"\u200b", "U+200B"}, {"ж", "U+0436"}}},
-		{"all of it disguised", "асе 7", []Run{{"а", "U+0430"}, {"с", "U+0441"}, {"е", "U+0435"}, {" 7", ""}}},
-		{"not UTF-8", "a\xffb", []Run{{"a", ""}, {"\xff", "byte FF"}, {"b", ""}}},
-		{"the replacement character itself", "\ufffd", []Run{{"\ufffd", ""}}},
+		{"plain", "customer asked", []Segment{{"customer asked", ""}}},
+		{"other languages are plain", "Żółć, 東京, Привет мир, Ελλάδα", []Segment{{"Żółć, 東京, Привет мир, Ελλάδα", ""}}},
+		{"zero width space", "a\u200bb", []Segment{{"a", ""}, {"\u200b", "U+200B"}, {"b", ""}}},
+		{"override of direction", "\u202egpj", []Segment{{"\u202e", "U+202E"}, {"gpj", ""}}},
+		{"isolate", "x\u2066", []Segment{{"x", ""}, {"\u2066", "U+2066"}}},
+		{"control", "a\x00\nb", []Segment{{"a", ""}, {"\x00", "U+0000"}, {"\n", "U+000A"}, {"b", ""}}},
+		{"no-break space", "1\u00a0000", []Segment{{"1", ""}, {"\u00a0", "U+00A0"}, {"000", ""}}},
+		{"soft hyphen", "ac\u00adct", []Segment{{"ac", ""}, {"\u00ad", "U+00AD"}, {"ct", ""}}},
+		{"tag", "a\U000e0041", []Segment{{"a", ""}, {"\U000e0041", "U+E0041"}}},
+		{"variation selector", "a\ufe0f", []Segment{{"a", ""}, {"\ufe0f", "U+FE0F"}}},
+		{"Hangul filler", "\u3164", []Segment{{"\u3164", "U+3164"}}},
+		{"full width", "Ａb", []Segment{{"Ａ", "U+FF21"}, {"b", ""}}},
+		{"mathematical", "𝐚b", []Segment{{"𝐚", "U+1D41A"}, {"b", ""}}},
+		{"Cyrillic a in a Latin word", "pаypal", []Segment{{"p", ""}, {"а", "U+0430"}, {"ypal", ""}}},
+		{"Latin a in a Cyrillic word", "прaвда", []Segment{{"пр", ""}, {"a", "U+0061"}, {"вда", ""}}},
+		{"what is invisible does not part a word", "pay\u200bж", []Segment{{"pay", ""}, {"\u200b", "U+200B"}, {"ж", "U+0436"}}},
+		{"all of it disguised", "асе 7", []Segment{{"а", "U+0430"}, {"с", "U+0441"}, {"е", "U+0435"}, {" 7", ""}}},
+		{"not UTF-8", "a\xffb", []Segment{{"a", ""}, {"\xff", "byte FF"}, {"b", ""}}},
+		{"the replacement character itself", "\ufffd", []Segment{{"\ufffd", ""}}},
 	} {
 		if got := Visible(c.text); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %q", c.name, got)
@@ -73,7 +73,7 @@ func FuzzVisible(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		var whole strings.Builder
-		previous := Run{Mark: "-"}
+		previous := Segment{Mark: "-"}
 		for _, run := range Visible(s) {
 			if run.Text == "" || run.Mark == "" && previous.Mark == "" {
 				t.Fatalf("%q falls into %q", s, Visible(s))

@@ -1,0 +1,259 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"holdfast/store/ledger"
+)
+
+// Disagreement is a submission or an intent that contradicts what is on record
+// under the same name. Roles say in what.
+type Disagreement struct {
+	Roles    []string
+	Sentence string
+}
+
+func (d Disagreement) Error() string { return d.Sentence }
+
+// ErrTwoNames means that the reference and the step lead to two operations.
+var ErrTwoNames = errors.New("the reference and the step lead to two operations")
+
+// Intended is the answer to an intent.
+type Intended struct {
+	Intent    ledger.Intent
+	Operation *ledger.Operation // what was submitted under the id, if anything was
+	Existed   bool
+}
+
+// Intend gives the same id back for the same reference, or the same run and
+// step, also when the operation was submitted without an intent: an agent that
+// lost its id finds it again. Where that operation was rejected, or the quote
+// ran out unused, a new id follows it.
+func (s *Store) Intend(ctx context.Context, want ledger.Intent) (Intended, error) {
+	var found Intended
+	err := s.change(ctx, func(t *tx) error {
+		var err error
+		found, err = t.intend(want)
+		return err
+	})
+	return found, err
+}
+
+// name is one business name of an operation.
+type name struct{ kind, name string }
+
+func namesOf(reference, runID, step string) []name {
+	var all []name
+	if reference != "" {
+		all = append(all, name{"reference", reference})
+	}
+	if runID != "" && step != "" {
+		all = append(all, name{"step", text([]string{runID, step})})
+	}
+	return all
+}
+
+func (t *tx) intend(want ledger.Intent) (Intended, error) {
+	live, previous, err := t.whoIsNamed(want)
+	if err != nil {
+		return Intended{}, err
+	}
+	if len(live) > 1 {
+		return Intended{}, ErrTwoNames
+	}
+	if len(live) == 1 {
+		found := live[0]
+		if err := t.giveNames(want.TenantID, want.ActionType, found.Intent.OperationID, namesOf(want.Reference, want.RunID, want.Step)); err != nil {
+			return found, err
+		}
+		return found, t.agree(want, &found)
+	}
+	want.OperationID, want.Previous, want.CreatedAt = newOperationID(), previous, t.now
+	if err := t.addIntent(want); err != nil {
+		return Intended{}, err
+	}
+	err = t.giveNames(want.TenantID, want.ActionType, want.OperationID, namesOf(want.Reference, want.RunID, want.Step))
+	if err != nil {
+		return Intended{}, err
+	}
+	return Intended{Intent: want}, t.log(ledger.Entry{TenantID: want.TenantID, Object: "intent", ObjectID: want.OperationID, Event: "intend",
+		ActorKind: ledger.Agent, Actor: want.Agent, Sentence: "An id was given out before the operation was planned.", Fact: text(want)})
+}
+
+// agree compares a repeated intent with the one on record.
+func (t *tx) agree(want ledger.Intent, found *Intended) error {
+	found.Existed = true
+	if want.Quote == nil {
+		return nil
+	}
+	switch {
+	case found.Operation != nil:
+		want.Reference = "" // it is the name that led here
+		if roles := want.Disagree(*found.Operation); len(roles) > 0 {
+			return Disagreement{roles, "The operation that has this name was submitted with other terms than this quote."}
+		}
+	case found.Intent.Quote != nil && !found.Intent.Quote.Same(want.Quote):
+		return Disagreement{[]string{"quote"}, "This name has another quote on record, which is still good."}
+	case found.Intent.Quote == nil:
+		found.Intent.Quote = want.Quote
+		return t.exec(`update intents set quote = $1, quote_until = $2 where tenant_id = $3 and operation_id = $4`,
+			text(want.Quote), want.Quote.ExpiresAt, want.TenantID, found.Intent.OperationID)
+	}
+	return nil
+}
+
+// whoIsNamed finds the operations that have the names, without those that are
+// over: previous is the last of these.
+func (t *tx) whoIsNamed(want ledger.Intent) (live []Intended, previous string, err error) {
+	for _, n := range namesOf(want.Reference, want.RunID, want.Step) {
+		var id string
+		err := t.row(`select operation_id from names where tenant_id = $1 and action_type = $2 and kind = $3 and name = $4`,
+			want.TenantID, want.ActionType, n.kind, n.name).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		found, over, err := t.named(want, id)
+		switch {
+		case err != nil:
+			return nil, "", err
+		case over:
+			previous = id
+			heir, err := t.heir(want, n)
+			if err != nil {
+				return nil, "", err
+			}
+			if heir != nil && (len(live) == 0 || live[0].Intent.OperationID != heir.Intent.OperationID) {
+				live = append(live, *heir)
+			}
+		case len(live) == 0 || live[0].Intent.OperationID != id:
+			live = append(live, found)
+		}
+	}
+	return live, previous, nil
+}
+
+// heir is another operation of the same name that lives, where the first one
+// that had the name is over: a purchase that a person called a different one.
+func (t *tx) heir(want ledger.Intent, n name) (*Intended, error) {
+	condition, args := `reference = $3`, []any{want.TenantID, want.ActionType, want.Reference}
+	if n.kind == "step" {
+		condition, args = `run_id = $3 and step = $4`, []any{want.TenantID, want.ActionType, want.RunID, want.Step}
+	}
+	var id string
+	err := t.row(`
+		select operation_id from operations
+		where tenant_id = $1 and action_type = $2 and `+condition+` and (status <> 'rejected' or duplicate_of <> '')
+		order by id desc limit 1`, args...).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := t.named(want, id)
+	return &found, err
+}
+
+// named reads what stands behind an id, and whether it is over: rejected for
+// good, or an offer that ran out unused.
+func (t *tx) named(want ledger.Intent, id string) (found Intended, over bool, err error) {
+	found.Intent, err = t.intent(want.TenantID, id)
+	if errors.Is(err, ErrNotFound) {
+		found.Intent, err = ledger.Intent{TenantID: want.TenantID, OperationID: id, ActionType: want.ActionType, Reference: want.Reference, RunID: want.RunID, Step: want.Step}, nil
+	}
+	if err != nil {
+		return found, false, err
+	}
+	o, err := t.operation(want.TenantID, id)
+	if errors.Is(err, ErrNotFound) {
+		return found, found.Intent.Quote.Expired(t.now), nil
+	}
+	found.Operation = &o
+	return found, o.Status == ledger.Rejected && o.DuplicateOf == "", err
+}
+
+// giveNames ties names to an operation, where nobody has them or whoever had
+// them is over.
+func (t *tx) giveNames(tenant, actionType, operation string, names []name) error {
+	for _, n := range names {
+		err := t.exec(`
+			insert into names (tenant_id, action_type, kind, name, operation_id, given_at) values ($1, $2, $3, $4, $5, $6)
+			on conflict (tenant_id, action_type, kind, name) do update set operation_id = excluded.operation_id, given_at = excluded.given_at
+			where exists (select 1 from operations o where o.tenant_id = names.tenant_id and o.operation_id = names.operation_id
+				and o.status = 'rejected' and o.duplicate_of = '')
+			   or exists (select 1 from intents i where i.tenant_id = names.tenant_id and i.operation_id = names.operation_id
+				and i.quote_until > 0 and i.quote_until <= excluded.given_at
+				and not exists (select 1 from operations o where o.tenant_id = i.tenant_id and o.operation_id = i.operation_id))`,
+			tenant, actionType, n.kind, n.name, operation, t.now)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepToIntent refuses a submission that contradicts the intent its id was
+// given out with.
+func (t *tx) keepToIntent(o ledger.Operation) error {
+	i, err := t.intent(o.TenantID, o.OperationID)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if i.ActionType != o.ActionType {
+		return Disagreement{[]string{"action_type"}, "This id was given out for another action type."}
+	}
+	if roles := i.Disagree(o); len(roles) > 0 {
+		return Disagreement{roles, "The payload differs from what this id was given out for, in " + strings.Join(roles, ", ") + "."}
+	}
+	if i.Quote.Expired(t.now) {
+		return Disagreement{[]string{"quote"}, fmt.Sprintf("The quote of this intent ran out at %s.", stampUTC(i.Quote.ExpiresAt))}
+	}
+	return nil
+}
+
+func (t *tx) addIntent(i ledger.Intent) error {
+	quote, until := "", int64(0)
+	if i.Quote != nil {
+		quote, until = text(i.Quote), i.Quote.ExpiresAt
+	}
+	return t.exec(`
+		insert into intents (tenant_id, operation_id, action_type, reference, run_id, step, quote, quote_until, previous, agent, token_id, created_at)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		i.TenantID, i.OperationID, i.ActionType, i.Reference, i.RunID, i.Step, quote, until, i.Previous, i.Agent, i.TokenID, i.CreatedAt)
+}
+
+func (t *tx) intent(tenant, id string) (ledger.Intent, error) {
+	var i ledger.Intent
+	var quote string
+	err := t.row(`
+		select tenant_id, operation_id, action_type, reference, run_id, step, quote, previous, agent, token_id, created_at
+		from intents where tenant_id = $1 and operation_id = $2`, tenant, id).
+		Scan(&i.TenantID, &i.OperationID, &i.ActionType, &i.Reference, &i.RunID, &i.Step, &quote, &i.Previous, &i.Agent, &i.TokenID, &i.CreatedAt)
+	if quote != "" {
+		i.Quote = &ledger.Quote{}
+		fromText(quote, i.Quote)
+	}
+	return i, notFound(err)
+}
+
+func stampUTC(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+// newOperationID is random: nobody can guess another's, and it says nothing.
+func newOperationID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return "op_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}

@@ -1,0 +1,169 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"holdfast/store"
+	"holdfast/store/ledger"
+)
+
+// intentBody answers an intent: the id to use, and what became of it if it was
+// used already.
+type intentBody struct {
+	OperationID string           `json:"operation_id"`
+	ActionType  string           `json:"action_type"`
+	Reference   *string          `json:"reference"`
+	RunID       *string          `json:"run_id"`
+	Step        *string          `json:"step"`
+	Quote       *quoteBody       `json:"quote"`
+	Previous    *string          `json:"previous"`
+	Poll        string           `json:"poll"`
+	Operation   *ledger.Envelope `json:"operation"`
+}
+
+type quoteBody struct {
+	ID        string  `json:"id,omitempty"`
+	Amount    *int64  `json:"amount,omitempty"`
+	Currency  string  `json:"currency,omitempty"`
+	Recipient string  `json:"recipient,omitempty"`
+	ExpiresAt *string `json:"expires_at,omitempty"`
+}
+
+// intend answers POST /v1/intents.
+func (s *Server) intend(c echo.Context) error {
+	who, err := s.authenticate(c, "operations:write")
+	if err != nil {
+		return err
+	}
+	want, err := s.readIntent(c, who)
+	if err != nil {
+		return err
+	}
+	found, err := s.Store.Intend(c.Request().Context(), want)
+	var differs store.Disagreement
+	switch {
+	case errors.As(err, &differs):
+		return s.disagree(c, who, want.ActionType, want.OperationID, differs)
+	case errors.Is(err, store.ErrTwoNames):
+		return newProblem("intent_conflict", "")
+	case err != nil:
+		return err
+	}
+	body := intentBody{OperationID: found.Intent.OperationID, ActionType: found.Intent.ActionType,
+		Reference: given(want.Reference), RunID: given(want.RunID), Step: given(want.Step), Quote: quoteOf(found.Intent.Quote),
+		Previous: given(found.Intent.Previous), Poll: "/v1/operations/" + found.Intent.OperationID}
+	status := http.StatusCreated
+	if found.Existed {
+		status = http.StatusOK
+	}
+	if found.Operation != nil {
+		original, err := s.Store.Original(c.Request().Context(), *found.Operation)
+		if err != nil {
+			return err
+		}
+		e, err := s.envelope(c.Request().Context(), *found.Operation, original)
+		if err != nil {
+			return err
+		}
+		body.Operation = &e
+	}
+	c.Response().Header().Set("Location", body.Poll)
+	return writeJSON(c, status, echo.MIMEApplicationJSON, body)
+}
+
+func (s *Server) readIntent(c echo.Context, who caller) (ledger.Intent, error) {
+	want := ledger.Intent{TenantID: who.TenantID, Agent: who.Agent, TokenID: who.ID}
+	r, err := readMembers(c, "action_type", "reference", "run_id", "step", "quote")
+	if err != nil {
+		return want, err
+	}
+	want.ActionType, want.Reference = r.text("action_type", 64), r.text("reference", 256)
+	want.RunID, want.Step = r.text("run_id", 128), r.text("step", 128)
+	want.Quote = r.quote()
+	if r.wrong != nil {
+		return want, r.wrong
+	}
+	action := s.Store.Rulebook(who.TenantID).Actions[want.ActionType]
+	if action == nil {
+		return want, problemf("unknown_action_type", "There is no action type %q here. Nothing was recorded or sent.", want.ActionType)
+	}
+	if err := who.mayUse(action.Name, action.Rail); err != nil {
+		return want, err
+	}
+	if want.Reference == "" && (want.RunID == "" || want.Step == "") {
+		return want, newProblem("invalid_request", "Give a reference, or a run_id and a step: by them the same purchase finds its id again. Nothing was recorded.")
+	}
+	if want.Quote.Expired(s.Store.Now()) {
+		return want, newProblem("invalid_request", "quote.expires_at: the quote is over already. Nothing was recorded.")
+	}
+	return want, nil
+}
+
+// quote reads the optional offer.
+func (r *memberReader) quote() *ledger.Quote {
+	v, there := r.members["quote"]
+	if !there || v == nil {
+		return nil
+	}
+	object, ok := v.(map[string]any)
+	if !ok {
+		r.refuse("/quote", "send an object", true)
+		return nil
+	}
+	inner := memberReader{members: object, at: "/quote"}
+	inner.only("id", "amount", "currency", "recipient", "expires_at")
+	q := &ledger.Quote{ID: inner.text("id", 256), Currency: inner.text("currency", 16), Recipient: inner.text("recipient", 512), Amount: inner.integer("amount")}
+	if at := inner.text("expires_at", 64); at != "" {
+		when, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			inner.refuse("/expires_at", "send an RFC 3339 time such as 2026-01-31T12:00:00Z", true)
+		}
+		q.ExpiresAt = when.UnixMilli()
+	}
+	if r.wrong == nil {
+		r.wrong = inner.wrong
+	}
+	return q
+}
+
+func quoteOf(q *ledger.Quote) *quoteBody {
+	if q == nil {
+		return nil
+	}
+	b := &quoteBody{ID: q.ID, Amount: q.Amount, Currency: q.Currency, Recipient: q.Recipient}
+	if q.ExpiresAt > 0 {
+		at := time.UnixMilli(q.ExpiresAt).UTC().Format(time.RFC3339)
+		b.ExpiresAt = &at
+	}
+	return b
+}
+
+// disagree answers what contradicts the record with the places that differ.
+func (s *Server) disagree(c echo.Context, who caller, actionType, id string, d store.Disagreement) error {
+	p := newProblem("request", d.Sentence+" Nothing was sent. Do not create a new operation for this purchase.")
+	action := s.Store.Rulebook(who.TenantID).Actions[actionType]
+	for _, role := range d.Roles {
+		switch {
+		case role == "action_type":
+			p.mismatch = append(p.mismatch, "/action_type")
+		case role == "quote":
+			p.mismatch = append(p.mismatch, "/quote")
+		case action != nil && action.Pointer(role) != "":
+			p.mismatch = append(p.mismatch, action.Pointer(role))
+		default:
+			p.mismatch = append(p.mismatch, "/"+role)
+		}
+	}
+	return p
+}
+
+func given(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

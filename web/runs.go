@@ -1,0 +1,138 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"holdfast/store"
+	"holdfast/store/ledger"
+)
+
+// runBody is a run's budget.
+type runBody struct {
+	RunID       string         `json:"run_id"`
+	ParentRunID *string        `json:"parent_run_id"`
+	MaxAttempts int            `json:"max_attempts"`
+	Deadline    string         `json:"deadline"`
+	Used        int            `json:"used"`
+	Left        int            `json:"left"`
+	ByLayer     map[string]int `json:"by_layer"`
+	Stopped     bool           `json:"stopped"`
+	Detail      string         `json:"detail"`
+}
+
+func runAnswer(r ledger.Run, now int64) runBody {
+	detail := r.Over(now)
+	if detail == "" {
+		detail = fmt.Sprintf("%d retries are left, over all layers and until the deadline. First submissions, reading and recorded results are free.", r.Left())
+	} else {
+		detail += " Stop and tell the person you work for; reading operations and their results stays free."
+	}
+	return runBody{RunID: r.RunID, ParentRunID: given(r.ParentRunID), MaxAttempts: r.MaxAttempts, Deadline: time.UnixMilli(r.Deadline).UTC().Format(time.RFC3339),
+		Used: r.Used, Left: r.Left(), ByLayer: r.ByLayer, Stopped: r.StoppedAt > 0, Detail: detail}
+}
+
+// showRun answers GET /v1/runs/{run_id}.
+func (s *Server) showRun(c echo.Context) error {
+	who, err := s.authenticate(c, "operations:read")
+	if err != nil {
+		return err
+	}
+	r, err := s.Store.Run(c.Request().Context(), who.TenantID, runID(c))
+	return s.answerRun(c, r, err)
+}
+
+// lowerRun answers PUT /v1/runs/{run_id}.
+func (s *Server) lowerRun(c echo.Context) error {
+	who, err := s.authenticate(c, "operations:write")
+	if err != nil {
+		return err
+	}
+	in, err := readMembers(c, "max_attempts", "deadline", "parent_run_id")
+	if err != nil {
+		return err
+	}
+	parent := in.text("parent_run_id", 128)
+	most := in.integer("max_attempts")
+	var deadline *int64
+	if at := in.text("deadline", 64); at != "" {
+		when, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			in.refuse("/deadline", "send an RFC 3339 time such as 2026-01-31T12:00:00Z", true)
+		}
+		ms := when.UnixMilli()
+		deadline = &ms
+	}
+	if most != nil && (*most < 0 || *most > 1_000_000) {
+		in.refuse("/max_attempts", "send a number from 0 to 1000000", true)
+	}
+	if in.wrong != nil {
+		return in.wrong
+	}
+	id := runID(c)
+	if id == "" {
+		return newProblem("invalid_request", "run_id: use 1 to 128 bytes. Nothing was recorded.")
+	}
+	var attempts *int
+	if most != nil {
+		n := int(*most)
+		attempts = &n
+	}
+	r, err := s.Store.LowerRun(c.Request().Context(), who.TenantID, id, parent, attempts, deadline)
+	return s.answerRun(c, r, err)
+}
+
+// reportAttempts answers POST /v1/runs/{run_id}/attempts.
+func (s *Server) reportAttempts(c echo.Context) error {
+	who, err := s.authenticate(c, "operations:write")
+	if err != nil {
+		return err
+	}
+	in, err := readMembers(c, "layer", "count")
+	if err != nil {
+		return err
+	}
+	layer := in.text("layer", 32)
+	if !slices.Contains(ledger.RunLayers, layer) {
+		in.refuse("/layer", "send one of "+strings.Join(ledger.RunLayers, ", "), true)
+	}
+	count := in.integer("count")
+	if count == nil || *count < 1 || *count > 10_000 {
+		in.refuse("/count", "send a number from 1 to 10000", true)
+	}
+	if in.wrong != nil {
+		return in.wrong
+	}
+	id := runID(c)
+	if id == "" {
+		return newProblem("invalid_request", "run_id: use 1 to 128 bytes. Nothing was recorded.")
+	}
+	r, err := s.Store.ReportAttempts(c.Request().Context(), who.TenantID, id, layer, int(*count))
+	return s.answerRun(c, r, err)
+}
+
+func (s *Server) answerRun(c echo.Context, r ledger.Run, err error) error {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return newProblem("not_found", "No run of this tenant has that name; it begins with its first operation.")
+	case errors.Is(err, store.ErrForbidden):
+		return newProblem("invalid_request", sentence(err))
+	case err != nil:
+		return err
+	}
+	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, runAnswer(r, s.Store.Now()))
+}
+
+// runID is the run that the path names; empty if it cannot be one.
+func runID(c echo.Context) string {
+	if id := c.Param("run"); len(id) <= 128 {
+		return id
+	}
+	return ""
+}
