@@ -2,6 +2,7 @@ package views
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"holdfast/store/ledger"
@@ -106,6 +107,8 @@ func (p OperationPage) keyLife() string {
 	switch {
 	case p.KeyUntil == 0:
 		return "this rail promises nothing about repeated keys"
+	case p.Operation.FirstMarkAt == 0:
+		return "a repeat is safe for " + Age(p.KeyUntil-p.Frame.Now) + " from the first send"
 	case p.KeyUntil <= p.Frame.Now:
 		return "aged out " + p.Frame.relative(p.KeyUntil)
 	}
@@ -156,8 +159,12 @@ func actorWord(a ledger.Actor) string {
 
 // changed puts changed fields first: they are what a second look is for.
 func changed(fields []Field) (first, rest []Field) {
+	flagged := func(f Field) bool { return f.Changed || f.Note != "" }
+	if !slices.ContainsFunc(fields, flagged) {
+		return nil, fields
+	}
 	for _, f := range fields {
-		if f.Changed || f.Note != "" {
+		if flagged(f) || f.Role == "amount" { // how much is never folded away
 			first = append(first, f)
 		} else {
 			rest = append(rest, f)

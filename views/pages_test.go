@@ -366,7 +366,7 @@ func TestTheApprovalShowsWhatItBinds(t *testing.T) {
 		"What we know Nothing was sent.", "Refunded so far 0.00 of 90.00 USDC",
 		"Approve 90.00 USDC refund", "Confirm — approve 90.00 USDC", "Reject", "Ask for changes",
 		"Approving binds you to fingerprint c6c5 6e67 37df … (amber-falcon-otter). If anything changes, this approval is void.",
-		"0 of 5", "good for 21 h 46 m more")
+		"0 of 5", "a repeat is safe for 21 h 46 m from the first send")
 	for view, want := range map[string]string{"fields": "amount", "request": "The request is rendered once", "bytes": `"action_type":"refund"`} {
 		p := approval(t)
 		p.View = view

@@ -569,6 +569,15 @@ func TestPatienceSeesTheEnd(t *testing.T) {
 	if h.Header().Get("Preference-Applied") != "wait=60" {
 		t.Error("Preference-Applied: ", h.Header())
 	}
+
+	// Who waits for an alias waits for its original.
+	a.submit(named("first"))
+	second := strings.Replace(named("second"), "ref-second", "ref-first", 1)
+	a.submit(second)
+	w.same("second")
+	answer = inBackground(t, func() heard { return a.submit(second, "Prefer: wait=10") })
+	a.confirm("first")
+	answer().is(t, 200, "", "use_result", true)
 }
 
 // confirm waits for the operation to appear, and lets the provider do it.
