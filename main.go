@@ -101,7 +101,7 @@ func (p program) commands() *cobra.Command {
 	root.AddCommand(
 		p.serveCommand(&s), p.demoCommand(&s), p.triggerCommand(),
 		p.tokenCommand(&s), p.userCommand(&s), p.setupLinkCommand(&s),
-		p.reconcileCommand(&s), p.configCommand(), p.sandboxCommand(), p.versionCommand(),
+		p.reconcileCommand(&s), p.policyCommand(&s), p.configCommand(), p.sandboxCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -405,6 +405,29 @@ func (p program) reconcileCommand(s *settings) *cobra.Command {
 	cmd.Flags().StringVar(&job, "job", "", "only this `JOB`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
+}
+
+func (p program) policyCommand(s *settings) *cobra.Command {
+	var days int
+	var asJSON bool
+	policy := &cobra.Command{Use: "policy", Short: "Try a policy"}
+	backtest := &cobra.Command{
+		Use: "backtest FILE", Short: "What the policy of this configuration would have done to recorded operations", Args: exactly(1),
+		Example: "  holdfast policy backtest --days 30 new.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := filepath.Abs(args[0]) // the server may stand elsewhere
+			if err != nil {
+				return err
+			}
+			return p.onLedger(cmd, s, []string{file}, func(i *web.Instance) error {
+				return i.BacktestPolicy(cmd.Context(), file, days, p.out, asJSON)
+			})
+		},
+	}
+	backtest.Flags().IntVar(&days, "days", 90, "how many `DAYS` to look back")
+	backtest.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	policy.AddCommand(backtest)
+	return policy
 }
 
 func (p program) configCommand() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/mail"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -237,6 +238,28 @@ func (i *Instance) RunJobs(ctx context.Context, name string, out io.Writer, asJS
 		rows = append(rows, row{{"job", n}, {"looked_at", fmt.Sprint(run.LookedAt)}, {"resolved", fmt.Sprint(run.Resolved)}, {"held", fmt.Sprint(run.Held)}})
 	}
 	return printRows(out, rows, asJSON)
+}
+
+// BacktestPolicy prints what the policy of a configuration would have done to
+// the operations of the last days.
+func (i *Instance) BacktestPolicy(ctx context.Context, file string, days int, out io.Writer, asJSON bool) error {
+	if days < 1 || days > 36500 {
+		return fmt.Errorf("--days %d: give a number from 1 to 36500", days)
+	}
+	c, err := dispatch.ReadConfig(file, os.LookupEnv, time.Now, nil)
+	if err != nil {
+		return err
+	}
+	b, err := dispatch.RunBacktest(ctx, i.Store, c, i.Store.Now()-int64(days)*24*time.Hour.Milliseconds())
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(b)
+	}
+	return b.Print(out, days)
 }
 
 // row is one line of a listing: named cells, in order.

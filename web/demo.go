@@ -11,8 +11,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"holdfast/dispatch"
@@ -43,6 +45,9 @@ var demoFiles embed.FS
 
 // Demo runs until the context ends.
 func Demo(ctx context.Context, o DemoOptions) (err error) {
+	// A closed terminal ends a demo: nobody looks at it any more.
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
+	defer stop()
 	if o.pace == 0 {
 		o.pace = demoPace
 	}
@@ -115,7 +120,7 @@ func (o DemoOptions) greet(n demoNote, folder string, fresh bool) {
 		fmt.Fprintf(o.Out, "  %-9s  %s    %-22s (%s: %s)\n", label, n.SignIn[p.email], how, p.role, p.name)
 		label, how = "", "or"
 	}
-	fmt.Fprintf(o.Out, "  API        %s/v1\n", n.Dashboard)
+	fmt.Fprintf(o.Out, "  API        %s/v1      docs /docs · spec /openapi.json · for agents /llms.txt\n", n.Dashboard)
 	fmt.Fprintf(o.Out, "  Token      %s    (export HOLDFAST_TOKEN=…)\n", n.Token)
 	fmt.Fprintf(o.Out, "  Try        holdfast trigger lost-answer\n")
 }
