@@ -35,28 +35,31 @@ func (t *tx) authority(o ledger.Operation, worker string) (string, error) {
 			return t.stopWith(o, by, "The policy changed. "+decision.Sentence, nil)
 		}
 	}
-	if sentence, held, err := t.runAllows(o, by); err != nil || held {
-		return sentence, err
-	}
 	if o.Attempts > 0 || o.Quarantined {
-		return t.mayResend(o, by, rail, rules.Harmless(o))
+		if sentence, err := t.mayResend(o, by, rail, rules.Harmless(o)); err != nil || sentence != "" {
+			return sentence, err
+		}
+		return t.runAllows(o, by)
 	}
 	return t.mayStart(o, by, rail, rules, decision)
 }
 
 // runAllows asks the run's budget: a mark after an operation's first is a retry
-// like any other, whoever makes it.
-func (t *tx) runAllows(o ledger.Operation, by ledger.Holder) (sentence string, held bool, err error) {
+// like any other, whoever makes it. One that a person released counts too, and
+// goes out whatever is left: the person knew.
+func (t *tx) runAllows(o ledger.Operation, by ledger.Holder) (string, error) {
 	if o.RunID == "" || o.Attempts == 0 {
-		return "", false, nil
+		return "", nil
 	}
-	err = t.spend(o.TenantID, o.RunID, "mark", 1)
+	if o.Released {
+		return "", t.take(o.TenantID, o.RunID, "mark", 1)
+	}
+	err := t.spend(o.TenantID, o.RunID, "mark", 1)
 	var spent BudgetSpent
 	if !errors.As(err, &spent) {
-		return "", false, err
+		return "", err
 	}
-	sentence, err = t.hold(o, by, ledger.BudgetExhausted, spent.Sentence)
-	return sentence, true, err
+	return t.hold(o, by, ledger.BudgetExhausted, spent.Sentence)
 }
 
 // mayStart judges an operation of which nothing was sent.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -14,6 +15,9 @@ func (b *bench) held(id string) ledger.Operation {
 	b.settle(b.sent(id, letter), silence)
 	return b.want(id, ledger.UnknownHold, ledger.Inconclusive)
 }
+
+// meant says that the amount really is another than was approved.
+func meant(d *store.Decision) { d.Differs = true }
 
 func withReceipt(id string, amount int64) func(*store.Decision) {
 	return func(d *store.Decision) { d.ReceiptID, d.Amount = id, &amount }
@@ -47,7 +51,13 @@ func TestItHappened(t *testing.T) {
 	b.wantOwed()
 
 	b.held("op2")
-	b.ok(b.decide(b.s.Happened, fin, "op2", withReceipt("pay_2", 5000)))
+	for name, slip := range map[string]int64{"another amount": 5000, "nothing": 0, "less than nothing": -1, "more than a reader of JSON takes": 1 << 53} {
+		if err := b.decide(b.s.Happened, fin, "op2", withReceipt("pay_2", slip)); !errors.Is(err, store.ErrForbidden) {
+			t.Errorf("%s was taken without being meant: %v", name, err)
+		}
+	}
+	b.wantErr(b.decide(b.s.Happened, fin, "op2", withReceipt("pay_1", 4800)), store.ErrForbidden) // the proof of another purchase
+	b.ok(b.decide(b.s.Happened, fin, "op2", withReceipt("pay_2", 5000), meant))
 	b.want("op2", ledger.Confirmed, "")
 	b.wantOwed("pay_2 overcharge 200")
 }
@@ -159,7 +169,10 @@ func TestOnlyAPersonClearsAMismatch(t *testing.T) {
 	b.look("op", ledger.LookFound, receipt(m.Operation, "pay_2"))
 	b.settle(m, found(m.Operation, "pay_2"))
 	b.want("op", ledger.UnknownHold, ledger.ReceiptMismatch)
-	b.ok(b.decide(b.s.Happened, fin, "op", withReceipt("pay_1", 4801)))
+	b.clock.ms.Add(time.Hour.Milliseconds())
+	b.wantErr(b.decide(b.s.DidNotHappen, fin, "op"), ledger.ErrNotAllowed) // its receipt is on record
+	b.wantErr(b.decide(b.s.SendAgain, fin, "op"), ledger.ErrNotAllowed)
+	b.ok(b.decide(b.s.Happened, fin, "op", withReceipt("pay_1", 4801), meant))
 	b.want("op", ledger.Confirmed, "")
 	b.wantOwed("pay_1 overcharge 1")
 }
@@ -231,4 +244,28 @@ func TestAHoldAfterASendIsNoHoldBeforeOne(t *testing.T) {
 		t.Errorf("a second time: %v", err)
 	}
 	b.want("held", ledger.Rejected, ledger.Cancelled)
+}
+
+func TestStillUnknownSendsNothing(t *testing.T) {
+	b := newBench(t)
+	fin := b.person("fin", "finance")
+	b.settle(b.sent("op", charge), ledger.Answer{Sentence: "No answer."}) // a rail that deduplicates and can be asked
+	b.clock.ms.Add(2 * time.Hour.Milliseconds())
+	b.look("op", ledger.LookAbsent)
+	b.want("op", ledger.UnknownHold, b.get("op").Reason)
+	b.ok(b.decide(b.s.StillUnknown, fin, "op"))
+	for range 5 {
+		b.look("op", ledger.LookAbsent)
+		b.clock.ms.Add(time.Minute.Milliseconds())
+		if o := b.get("op"); o.NextSendAt != 0 || len(b.claims("w", o.Rail)) != 0 {
+			t.Fatalf("%s: it would be sent again", o.Status)
+		}
+	}
+	b.clock.ms.Add(2 * time.Hour.Milliseconds())
+	b.look("op", ledger.LookAbsent)
+	b.want("op", ledger.UnknownHold, b.get("op").Reason)
+	b.ok(b.decide(b.s.SendAgain, fin, "op"))
+	if o := b.get("op"); o.LookOnly || len(b.claims("w", o.Rail)) != 1 {
+		t.Error("a released one is not sent")
+	}
 }

@@ -25,6 +25,7 @@ type Decision struct {
 	// person read them there.
 	ReceiptID string
 	Amount    *int64
+	Differs   bool // the amount is meant to differ from what was approved
 	// For "it happened twice".
 	SecondReceiptID string
 	// For "same purchase": the earlier operation, one of those it overlaps.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -31,7 +32,7 @@ func (t *tx) personEvidence(o ledger.Operation, finding, sentence string, d Deci
 // person's hand.
 func (s *Store) Happened(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
 	return s.clear(ctx, tenant, id, d, ledger.SayHappened, func(t *tx, o ledger.Operation, by ledger.Holder, _ bool) (ledger.Operation, error) {
-		r, err := personReceipt(o, d)
+		r, err := t.personReceipt(o, d)
 		if err != nil {
 			return o, err
 		}
@@ -48,19 +49,64 @@ func (s *Store) Happened(ctx context.Context, tenant, id string, d Decision) (le
 	})
 }
 
-func personReceipt(o ledger.Operation, d Decision) (*ledger.Receipt, error) {
+// personReceipt is what a person read at the provider, and nothing that they
+// did not say: recipient and reference were not compared.
+func (t *tx) personReceipt(o ledger.Operation, d Decision) (*ledger.Receipt, error) {
 	if d.ReceiptID == "" {
 		return nil, fmt.Errorf("%w: the provider's id is needed", ErrForbidden)
 	}
 	if err := needReason(d); err != nil {
 		return nil, err
 	}
-	if o.Terms.HasAmount && d.Amount == nil {
-		return nil, fmt.Errorf("%w: the amount at the provider is needed", ErrForbidden)
+	if err := t.plausible(o, d); err != nil {
+		return nil, err
 	}
-	r := &ledger.Receipt{ID: d.ReceiptID, Amount: d.Amount, Currency: o.Terms.Currency, Recipient: o.Terms.Recipient, Reference: o.Terms.Reference}
-	r.Raw = []byte(text(r))
-	return r, nil
+	return &ledger.Receipt{ID: d.ReceiptID, Amount: d.Amount, Currency: o.Terms.Currency}, t.unusedReceipt(o, d.ReceiptID)
+}
+
+// largestAmount is what every reader of JSON takes exactly.
+const largestAmount = 1<<53 - 1
+
+// plausible refuses an amount that is a slip of the hand. One that differs from
+// what was approved has to be meant.
+func (t *tx) plausible(o ledger.Operation, d Decision) error {
+	money := t.s.Rulebook(o.TenantID).Currencies
+	switch {
+	case !o.Terms.HasAmount:
+		return nil
+	case d.Amount == nil:
+		return fmt.Errorf("%w: the amount at the provider is needed", ErrForbidden)
+	case *d.Amount <= 0 || *d.Amount > largestAmount:
+		return fmt.Errorf("%w: the amount must be more than nothing and at most %s", ErrForbidden, money.Format(largestAmount, o.Terms.Currency))
+	case *d.Amount != o.Terms.Amount && !d.Differs:
+		return fmt.Errorf("%w: you typed %s; %s was approved", ErrForbidden, money.Format(*d.Amount, o.Terms.Currency), money.Format(o.Terms.Amount, o.Terms.Currency))
+	}
+	return nil
+}
+
+// receiptOf is the operation that has a receipt already. Only payments are
+// asked about: a record that is written twice is one record.
+func (t *tx) receiptOf(o ledger.Operation, id string) (other string, err error) {
+	if !o.Terms.HasAmount || id == "" {
+		return "", nil
+	}
+	err = t.row(`
+		select operation_id from operations
+		where tenant_id = $1 and receipt_id = $2 and receipt_id <> '' and rail = $3 and effect = $4 and operation_id <> $5 limit 1`,
+		o.TenantID, id, o.Rail, o.Effect, o.OperationID).Scan(&other)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return other, err
+}
+
+// unusedReceipt refuses a payment as the proof of a second purchase.
+func (t *tx) unusedReceipt(o ledger.Operation, id string) error {
+	other, err := t.receiptOf(o, id)
+	if err != nil || other == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s is the receipt of %s already; one payment proves one purchase", ErrForbidden, id, other)
 }
 
 // HappenedTwice records two effects: the first is the receipt, the second is
@@ -73,12 +119,15 @@ func (s *Store) HappenedTwice(ctx context.Context, tenant, id string, d Decision
 		if d.Amount == nil && o.Terms.HasAmount {
 			d.Amount = &o.Terms.Amount // the form asks for ids only: both are what was approved
 		}
-		r, err := personReceipt(o, d)
+		r, err := t.personReceipt(o, d)
 		if err != nil {
 			return o, err
 		}
 		sentence := fmt.Sprintf("%s says it happened twice: %s and %s. %s", d.Person.Display(), d.ReceiptID, d.SecondReceiptID, d.Reason)
 		if err := t.personEvidence(o, "found", sentence, d); err != nil {
+			return o, err
+		}
+		if err := t.unusedReceipt(o, d.SecondReceiptID); err != nil {
 			return o, err
 		}
 		second := *r
@@ -122,19 +171,20 @@ func (s *Store) SendAgain(ctx context.Context, tenant, id string, d Decision) (l
 		}
 		return t.happen(o, happening{event: ledger.SendAgain, by: by, sentence: sentence, fact: map[string]any{"self_approved": self},
 			with: func(o *ledger.Operation) {
-				o.Released, o.Claims, o.NextSendAt = true, 0, t.now
+				o.Released, o.LookOnly, o.Claims, o.NextSendAt = true, false, 0, t.now
 				o.UnknownSince = 0 // if it is lost once more, the time to find out begins anew
 			}})
 	})
 }
 
-// StillUnknown hands a hold back to the scheduler, which looks again.
+// StillUnknown hands a hold back to the scheduler, which looks again and sends
+// nothing: the person who said so saw a button that promises it.
 func (s *Store) StillUnknown(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
 	return s.clear(ctx, tenant, id, d, ledger.StillUnknown, func(t *tx, o ledger.Operation, by ledger.Holder, _ bool) (ledger.Operation, error) {
 		rules := t.s.Rulebook(tenant)
 		o, err := t.happen(o, happening{event: ledger.StillUnknown, by: by,
 			sentence: fmt.Sprintf("%s: still unknown. %s", d.Person.Display(), d.Reason),
-			with:     func(o *ledger.Operation) { o.UnknownSince, o.EverUnknown = t.now, true }})
+			with:     func(o *ledger.Operation) { o.UnknownSince, o.EverUnknown, o.LookOnly = t.now, true, true }})
 		if err != nil {
 			return o, err
 		}

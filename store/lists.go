@@ -101,40 +101,43 @@ func readCursor(c string) (int64, error) {
 	return id, nil
 }
 
-// Counts are what the strip on every page shows.
+// Counts are what the strip on every page shows. What we owe and what is owed to
+// us are two things, and so are two currencies.
 type Counts struct {
-	Approvals    int
-	Unknown      int   // unknown and held
-	OldestSince  int64 // when the oldest of them became so
-	AtRisk       map[string]int64
-	Owed         map[string]int64
-	OwedEntries  int
-	ByStatus     map[ledger.Status]int
-	LongestMonth int64
+	Approvals       int
+	Unknown         int   // unknown and held
+	OldestSince     int64 // when the oldest of them became so
+	AtRisk          map[string]int64
+	Owed            map[string]int64
+	OwedEntries     int
+	OwedToUs        map[string]int64
+	OwedToUsEntries int
+	ByStatus        map[ledger.Status]int
 }
 
 // Counts reads them for a tenant.
 func (s *Store) Counts(ctx context.Context, tenant string) (Counts, error) {
-	c := Counts{AtRisk: map[string]int64{}, Owed: map[string]int64{}, ByStatus: map[ledger.Status]int{}}
+	c := Counts{AtRisk: map[string]int64{}, Owed: map[string]int64{}, OwedToUs: map[string]int64{}, ByStatus: map[ledger.Status]int{}}
+	// Only what was sent can have moved.
 	rows, err := s.readers.QueryContext(ctx, `
-		select status, currency, count(*), coalesce(sum(amount), 0), min(case when unknown_since > 0 then unknown_since else created_at end)
+		select status, currency, count(*), `+wideSum(`case when attempts > 0 or quarantined = 1 then amount else 0 end`)+`,
+			min(case when unknown_since > 0 then unknown_since else created_at end)
 		from operations where tenant_id = $1 and status in ('awaiting_approval', 'ready', 'in_flight', 'unknown', 'unknown_hold')
 		group by status, currency`, tenant)
 	if err != nil {
 		return c, err
 	}
-	defer rows.Close()
-	for rows.Next() {
+	_, err = collect(rows, func(r *sql.Rows) (struct{}, error) {
 		var status ledger.Status
 		var currency string
 		var n int
-		var sum, oldest int64
-		if err := rows.Scan(&status, &currency, &n, &sum, &oldest); err != nil {
-			return c, err
-		}
-		c.add(status, currency, n, sum, oldest)
-	}
-	if err := rows.Err(); err != nil {
+		var sum wide
+		var oldest int64
+		err := r.Scan(&status, &currency, &n, &sum.high, &sum.low, &oldest)
+		c.add(status, currency, n, sum.amount(), oldest)
+		return struct{}{}, err
+	})
+	if err != nil {
 		return c, err
 	}
 	return c, s.countOwed(ctx, tenant, &c)
@@ -150,31 +153,34 @@ func (c *Counts) add(status ledger.Status, currency string, n int, sum, oldest i
 		if c.OldestSince == 0 || oldest < c.OldestSince {
 			c.OldestSince = oldest
 		}
-		if currency != "" {
-			c.AtRisk[currency] += sum
+		if currency != "" && sum > 0 {
+			addTo(c.AtRisk, currency, sum)
 		}
 	}
 }
 
 func (s *Store) countOwed(ctx context.Context, tenant string, c *Counts) error {
 	rows, err := s.readers.QueryContext(ctx, `
-		select currency, count(*), coalesce(sum(open), 0) from refunds_owed
-		where tenant_id = $1 and open > 0 group by currency`, tenant)
+		select direction, currency, count(*), `+wideSum(`open`)+` from refunds_owed
+		where tenant_id = $1 and open > 0 group by direction, currency`, tenant)
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var currency string
+	_, err = collect(rows, func(r *sql.Rows) (struct{}, error) {
+		var direction, currency string
 		var n int
-		var sum int64
-		if err := rows.Scan(&currency, &n, &sum); err != nil {
-			return err
+		var sum wide
+		err := r.Scan(&direction, &currency, &n, &sum.high, &sum.low)
+		if direction == "owed_to_us" {
+			c.OwedToUsEntries += n
+			addTo(c.OwedToUs, currency, sum.amount())
+		} else {
+			c.OwedEntries += n
+			addTo(c.Owed, currency, sum.amount())
 		}
-		c.OwedEntries += n
-		c.Owed[currency] += sum
-	}
-	return rows.Err()
+		return struct{}{}, err
+	})
+	return err
 }
 
 // Ready tells whether the store can commit.

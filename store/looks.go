@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"holdfast/store/ledger"
@@ -46,6 +47,16 @@ func (t *tx) weigh(o ledger.Operation, look ledger.Look, by ledger.Holder, backo
 	rules := t.s.Rulebook(o.TenantID)
 	rail, _ := rules.Route(o)
 	w := rail.Weigh(o, look)
+	if w.Event == ledger.Receive {
+		other, err := t.receiptOf(o, w.Receipt.ID)
+		if err != nil {
+			return o, err
+		}
+		if other != "" {
+			w.Event, w.Reason = ledger.Mismatch, ledger.ReceiptMismatch
+			w.Sentence = fmt.Sprintf("%s is the receipt of %s already: one payment proves one purchase.", w.Receipt.ID, other)
+		}
+	}
 	if o.Status.Final() {
 		return t.lookBack(o, look, w, by)
 	}

@@ -113,10 +113,8 @@ func (t *tx) agree(want ledger.Intent, found *Intended) error {
 // over: previous is the last of these.
 func (t *tx) whoIsNamed(want ledger.Intent) (live []Intended, previous string, err error) {
 	for _, n := range namesOf(want.Reference, want.RunID, want.Step) {
-		var id string
-		err := t.row(`select operation_id from names where tenant_id = $1 and action_type = $2 and kind = $3 and name = $4`,
-			want.TenantID, want.ActionType, n.kind, n.name).Scan(&id)
-		if errors.Is(err, sql.ErrNoRows) {
+		id, err := t.holder(want.TenantID, want.ActionType, n)
+		if errors.Is(err, ErrNotFound) {
 			continue
 		}
 		if err != nil {
@@ -149,19 +147,27 @@ func (t *tx) heir(want ledger.Intent, n name) (*Intended, error) {
 	if n.kind == "step" {
 		condition, args = `run_id = $3 and step = $4`, []any{want.TenantID, want.ActionType, want.RunID, want.Step}
 	}
-	var id string
-	err := t.row(`
+	rows, err := t.rows(`
 		select operation_id from operations
 		where tenant_id = $1 and action_type = $2 and `+condition+` and (status <> 'rejected' or duplicate_of <> '')
-		order by id desc limit 1`, args...).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
+		order by id desc limit 100`, args...)
 	if err != nil {
 		return nil, err
 	}
-	found, _, err := t.named(want, id)
-	return &found, err
+	ids, err := collect(rows, func(r *sql.Rows) (id string, err error) { return id, r.Scan(&id) })
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		found, over, err := t.named(want, id)
+		if err != nil {
+			return nil, err
+		}
+		if !over {
+			return &found, nil
+		}
+	}
+	return nil, nil
 }
 
 // named reads what stands behind an id, and whether it is over: rejected for
@@ -178,28 +184,53 @@ func (t *tx) named(want ledger.Intent, id string) (found Intended, over bool, er
 	if errors.Is(err, ErrNotFound) {
 		return found, found.Intent.Quote.Expired(t.now), nil
 	}
+	if err != nil {
+		return found, false, err
+	}
 	found.Operation = &o
-	return found, o.Status == ledger.Rejected && o.DuplicateOf == "", err
+	stands, err := t.standing(want.TenantID, id)
+	return found, stands.Status == ledger.Rejected, err
 }
 
 // giveNames ties names to an operation, where nobody has them or whoever had
 // them is over.
 func (t *tx) giveNames(tenant, actionType, operation string, names []name) error {
 	for _, n := range names {
-		err := t.exec(`
+		given, err := t.affected(`
 			insert into names (tenant_id, action_type, kind, name, operation_id, given_at) values ($1, $2, $3, $4, $5, $6)
-			on conflict (tenant_id, action_type, kind, name) do update set operation_id = excluded.operation_id, given_at = excluded.given_at
-			where exists (select 1 from operations o where o.tenant_id = names.tenant_id and o.operation_id = names.operation_id
-				and o.status = 'rejected' and o.duplicate_of = '')
-			   or exists (select 1 from intents i where i.tenant_id = names.tenant_id and i.operation_id = names.operation_id
-				and i.quote_until > 0 and i.quote_until <= excluded.given_at
-				and not exists (select 1 from operations o where o.tenant_id = i.tenant_id and o.operation_id = i.operation_id))`,
-			tenant, actionType, n.kind, n.name, operation, t.now)
+			on conflict (tenant_id, action_type, kind, name) do nothing`, tenant, actionType, n.kind, n.name, operation, t.now)
 		if err != nil {
+			return err
+		}
+		if given == 1 {
+			continue
+		}
+		holder, err := t.holder(tenant, actionType, n)
+		if err != nil {
+			return err
+		}
+		_, over, err := t.named(ledger.Intent{TenantID: tenant, ActionType: actionType}, holder)
+		if err != nil {
+			return err
+		}
+		if !over {
+			continue
+		}
+		if err := t.exec(`
+			update names set operation_id = $1, given_at = $2
+			where tenant_id = $3 and action_type = $4 and kind = $5 and name = $6 and operation_id = $7`,
+			operation, t.now, tenant, actionType, n.kind, n.name, holder); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// holder is the operation that has a name.
+func (t *tx) holder(tenant, actionType string, n name) (id string, err error) {
+	err = t.row(`select operation_id from names where tenant_id = $1 and action_type = $2 and kind = $3 and name = $4`,
+		tenant, actionType, n.kind, n.name).Scan(&id)
+	return id, notFound(err)
 }
 
 // keepToIntent refuses a submission that contradicts the intent its id was

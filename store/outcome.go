@@ -30,6 +30,14 @@ func (s *Store) Settle(ctx context.Context, m Marked, answer ledger.Answer, body
 		var mismatches []string
 		if answer.Receipt != nil {
 			mismatches = ledger.Compare(o, *answer.Receipt, rail.Compared)
+			other, err := t.receiptOf(o, answer.Receipt.ID)
+			if err != nil {
+				return err
+			}
+			if other != "" {
+				mismatches = append(mismatches, "/id")
+				answer.Sentence += fmt.Sprintf(" %s is the receipt of %s already: one payment proves one purchase.", answer.Receipt.ID, other)
+			}
 		}
 		fenceHolds := o.Epoch == m.Attempt.Epoch && o.Fence == m.Attempt.Fence && o.LeaseUntil > t.now
 		s := ledger.Settle(o, m.Attempt, answer, mismatches, fenceHolds)

@@ -14,6 +14,9 @@ const refundDue = 5 * 24 * time.Hour // a working week: the customer reads the n
 // openRefund makes a refund-owed entry for an effect, once: the same effect
 // found again changes nothing.
 func (t *tx) openRefund(o ledger.Operation, r ledger.Receipt, cause string) (opened bool, err error) {
+	if !o.Terms.HasAmount && r.Amount == nil {
+		return false, nil // a letter sent twice is not money owed
+	}
 	amount := o.Terms.Amount
 	if r.Amount != nil {
 		amount = *r.Amount

@@ -33,9 +33,13 @@ func (t *tx) repeat(o ledger.Operation, original string, rules *ledger.Rulebook,
 		return o, err
 	}
 	o.PolicyVersion, o.DuplicateOf = rules.Policy.Version, original
-	return t.happen(o, happening{event: ledger.Repeat, by: ledger.Holder{Kind: ledger.Agent, Name: o.Agent},
+	o, err = t.happen(o, happening{event: ledger.Repeat, by: ledger.Holder{Kind: ledger.Agent, Name: o.Agent},
 		sentence: fmt.Sprintf("An identical repeat of %s, whose result answers it. Nothing was sent.", original),
 		fact:     map[string]any{"fingerprint": o.Fingerprint, "duplicate_of": original, "order_id": o.OrderID}})
+	if err != nil {
+		return o, err
+	}
+	return o, t.giveNames(o.TenantID, o.ActionType, o.OperationID, namesOf(o.Terms.Reference, o.RunID, o.Step))
 }
 
 // CannotReplace says why an operation can no longer be replaced.
@@ -57,6 +61,9 @@ func (t *tx) replace(o ledger.Operation) (old ledger.Operation, err error) {
 	}
 	if err != nil {
 		return old, err
+	}
+	if old.Status == ledger.Rejected && old.Attempts == 0 && !old.Quarantined && old.DuplicateOf == "" {
+		return ledger.Operation{}, nil // it ended before anything was sent: a person asked for changes, say
 	}
 	if !old.May(ledger.Replace, ledger.Agent, t.now) {
 		return old, CannotReplace{old}

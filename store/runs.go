@@ -198,8 +198,26 @@ func (s *Store) Runs(ctx context.Context, tenant string) ([]ledger.Run, error) {
 	return collect(rows, func(r *sql.Rows) (ledger.Run, error) { return scanRun(r) })
 }
 
-// StopRun ends a run: what of it was not sent is rejected, nothing new is
-// taken, and what is being sent goes to its end.
+// openOf lists what a run and the runs that it began have open, all of it: what
+// a stop leaves out would be sent.
+func (t *tx) openOf(tenant, id string) ([]ledger.Operation, error) {
+	rows, err := t.rows(`
+		with recursive family (run_id) as (
+			select run_id from runs where tenant_id = $1 and run_id = $2
+			union
+			select r.run_id from runs r join family f on r.parent_run_id = f.run_id where r.tenant_id = $1
+		)
+		select `+operationColumns+` from operations
+		where tenant_id = $1 and run_id in (select run_id from family) and status in ('awaiting_approval', 'ready', 'unknown_hold')
+		order by id`, tenant, id)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(r *sql.Rows) (ledger.Operation, error) { return scanOperation(r) })
+}
+
+// StopRun ends a run and those that it began: what of it was not sent is
+// rejected, nothing new is taken, and what is being sent goes to its end.
 func (s *Store) StopRun(ctx context.Context, tenant, id string, by ledger.Holder) (stopped int, err error) {
 	err = s.change(ctx, func(t *tx) error {
 		stopped = 0
@@ -216,7 +234,7 @@ func (s *Store) StopRun(ctx context.Context, tenant, id string, by ledger.Holder
 				return err
 			}
 		}
-		open, err := t.find(`tenant_id = $1 and run_id = $2 and status in ('awaiting_approval', 'ready', 'unknown_hold')`, tenant, id)
+		open, err := t.openOf(tenant, id)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"holdfast/store/ledger"
 )
@@ -59,12 +60,12 @@ func (t *tx) register(o ledger.Operation) (ledger.Operation, error) {
 	if err := t.admit(o); err != nil {
 		return o, err
 	}
-	if original, err := t.cached(o, action); err != nil || original != "" {
-		return t.repeat(o, original, rules, err)
-	}
 	replaced, err := t.replace(o)
 	if err != nil {
 		return o, err
+	}
+	if original, err := t.cached(o, action); err != nil || original != "" {
+		return t.repeat(o, original, rules, err)
 	}
 	o, first, err := t.judgeFirst(o, action, rules, replaced)
 	if err != nil {
@@ -116,9 +117,9 @@ func (t *tx) judgeFirst(o ledger.Operation, action *ledger.ActionType, rules *le
 		return o, happening{}, err
 	}
 	reason, overlaps := ledger.FindOverlaps(o, earlier, action.Overlap.Window, t.now)
-	if len(overlaps) == 0 && replaced.Status == ledger.UnknownHold && len(replaced.Overlaps) > 0 {
+	if replaced.Status == ledger.UnknownHold {
 		// The narrower purchase waits for the person whom the wider one waited for.
-		reason, overlaps = replaced.Reason, replaced.Overlaps
+		reason, overlaps = inherit(reason, overlaps, replaced)
 	}
 	o.Overlaps = overlaps
 	decision, err := t.judge(o, rules)
@@ -149,6 +150,20 @@ func (t *tx) judgeFirst(o ledger.Operation, action *ledger.ActionType, rules *le
 		return o, first, fmt.Errorf("the policy decided %q", decision.Then)
 	}
 	return o, first, nil
+}
+
+// inherit adds what a replaced operation was held for: that question is still
+// open, whatever else the new one overlaps.
+func inherit(reason ledger.Reason, overlaps []ledger.Overlapped, replaced ledger.Operation) (ledger.Reason, []ledger.Overlapped) {
+	for _, earlier := range replaced.Overlaps {
+		if !slices.ContainsFunc(overlaps, func(v ledger.Overlapped) bool { return v.OperationID == earlier.OperationID }) {
+			overlaps = append(overlaps, earlier)
+		}
+	}
+	if reason == "" {
+		reason = replaced.Reason
+	}
+	return reason, overlaps
 }
 
 // bind ties an operation of which nothing was sent to the rail as it is now.
@@ -245,12 +260,13 @@ func (t *tx) facts(o ledger.Operation, failed *error) ledger.Facts {
 
 // spent adds what is open and confirmed inside the window. The sum is exact:
 // it is made in the transaction that adds the operation it is compared with.
-func (t *tx) spent(o ledger.Operation, c ledger.SpentOver) (sum int64, err error) {
+func (t *tx) spent(o ledger.Operation, c ledger.SpentOver) (int64, error) {
+	var sum wide
 	from := t.now - c.Window.Milliseconds()
-	err = t.row(`
-		select coalesce(sum(amount), 0) from operations
+	err := t.row(`
+		select `+wideSum(`amount`)+` from operations
 		where tenant_id = $1 and id >= $8 and currency = $2 and created_at > $3 and status <> 'rejected' and operation_id <> $4
 		  and ($5 = 'tenant' or ($5 = 'agent' and agent = $6) or ($5 = 'recipient' and recipient = $7))`,
-		o.TenantID, c.Currency, from, o.OperationID, c.Per, o.Agent, o.Terms.Recipient, firstRowID(from)).Scan(&sum)
-	return sum, err
+		o.TenantID, c.Currency, from, o.OperationID, c.Per, o.Agent, o.Terms.Recipient, firstRowID(from)).Scan(&sum.high, &sum.low)
+	return sum.amount(), err
 }

@@ -49,6 +49,9 @@ func newServer(t testing.TB, config ...string) *world {
 	must(t, err)
 	must(t, st.SetRulebooks(t.Context(), c.Rulebooks()))
 
+	if len(config) == 0 {
+		c.Limits.RequestsPerSecond = 1_000_000 // this world's clock stands still
+	}
 	inForce := func() *dispatch.Config { return c }
 	w.Server = &Server{Store: st, Config: inForce, Log: log,
 		Scheduler: &reconcile.Scheduler{Store: st, Config: inForce, Node: "test", Log: log}}

@@ -53,9 +53,9 @@ func TestStampAndKeyGoWhereTheRailWantsThem(t *testing.T) {
 		want   string
 	}{
 		"stamp in a header, body untouched": {func(c *Config) { c.Stamp = Stamp{Header: "Order"} }, string(o.Payload)},
-		"key in the body": {func(c *Config) { c.Dedupe.Header, c.Dedupe.Body, c.Stamp = "", "/key", Stamp{} },
+		"key in the body": {func(c *Config) { c.Dedupe.Header, c.Dedupe.Body, c.Stamp, c.Lookup = "", "/key", Stamp{}, Lookup{} },
 			`{"amount":125000,"currency":"EUR","key":"` + o.ProviderKey + `","recipient":"acct_7","reference":"invoice-481"}`},
-		"no body": {func(c *Config) { c.Send.Body, c.Stamp = "none", Stamp{} }, ""},
+		"no body": {func(c *Config) { c.Send.Body, c.Stamp, c.Lookup = "none", Stamp{}, Lookup{} }, ""},
 	} {
 		req := mustRender(t, mustRail(t, with(card("https://api.example.com"), c.change)), o)
 		if string(req.Body) != c.want {

@@ -142,7 +142,7 @@ func TestASlowWriteEndsAtTheSendDeadline(t *testing.T) {
 	p := newProvider(t, func(p *provider, c *net.TCPConn) { <-asleep; p.take(c, 1<<30) })
 	defer close(asleep)
 	now := time.Now() // it stands still, so that hashing a long request costs nothing
-	r, err := New("card", with(card(p.url), func(c *Config) { c.Stamp, c.Timeout = Stamp{}, Lasting(2*time.Second) }), func() time.Time { return now })
+	r, err := New("card", with(card(p.url), func(c *Config) { c.Stamp, c.Lookup, c.Timeout = Stamp{}, Lookup{}, Lasting(2*time.Second) }), func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,6 +103,16 @@ func (f *findings) sendAndLookup(r *Rail, c *Config) {
 	}
 	r.lookupPath, err = parseTemplate(c.Lookup.Path)
 	f.check("lookup.path", err)
+	asksBy := r.lookupPath.asks
+	if asksBy("order_id") && c.Stamp.Body == "" && c.Stamp.Header == "" {
+		f.add("lookup.path", "asks by {order_id}, which no request carries: give a stamp, or ask by something else")
+	}
+	if asksBy("provider_key") && c.Dedupe.Header == "" && c.Dedupe.Body == "" {
+		f.add("lookup.path", "asks by {provider_key}, which no request carries: give dedupe a header or a body member, or ask by something else")
+	}
+	if asksBy("operation_id") && c.Lookup.AbsenceProvesAfter.Or(0) > 0 {
+		f.add("lookup.absence_proves_after", "cannot be proof for a look-up by {operation_id}, which no request carries")
+	}
 	if err == nil && !slices.ContainsFunc(r.lookupPath.parts, func(p part) bool { return p.name != "" }) {
 		f.add("lookup.path", "names no placeholder such as {order_id}, so its answer would not be about one operation")
 	}

@@ -54,10 +54,15 @@ func holdDetail(o Operation) string {
 		return "It was sent, and the evidence about it disagrees." + wait + again
 	case KeyExpired:
 		return "It may have happened, and the provider may no longer recognise its key." + wait + again
-	case AttemptsExhausted:
-		return "It may have happened, and all attempts that the rail allows are used up." + wait + again
-	case BudgetExhausted:
-		return "It may have happened, and the time that the rail allows is over." + wait + again
+	case AttemptsExhausted, BudgetExhausted:
+		over, ran := "all attempts that the rail allows are used up", "It may have happened, and "
+		if o.Reason == BudgetExhausted {
+			over = "the time or the retries that it may take are used up"
+		}
+		if o.OpenAttempts == 0 && !o.Quarantined {
+			ran = "None of its attempts ran, and "
+		}
+		return ran + over + "." + wait + again
 	case ReceiptMismatch:
 		return "It was sent, and the provider's receipt differs from what was approved." + wait + again
 	case AuthorityGone:

@@ -124,7 +124,7 @@ const (
 	Sent      Guard = "after a send"
 	NoneOpen  Guard = "no attempt unresolved"
 	SomeOpen  Guard = "an attempt unresolved"
-	Quiet     Guard = "after a send, and quiet"
+	Quiet     Guard = "after a send, quiet, and no receipt on record"
 	Clearable Guard = "after a send, and not for a person alone to clear"
 )
 
@@ -319,6 +319,9 @@ func (o Operation) holds(g Guard, now int64) bool {
 	case SomeOpen:
 		return o.OpenAttempts > 0 || o.Quarantined
 	case Quiet:
+		if o.Reason == ReceiptMismatch {
+			return false // the provider's receipt is on record: something did happen
+		}
 		// A quiet time that nobody set never comes.
 		return (o.Attempts > 0 || o.Quarantined) && o.QuietFrom > 0 && now >= o.QuietFrom
 	case Clearable:

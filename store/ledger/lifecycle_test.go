@@ -59,12 +59,14 @@ func standings(s Status) []Operation {
 
 // guards says once more, in other words, what each guard means.
 var guards = map[Guard]func(Operation) bool{
-	Always:    func(Operation) bool { return true },
-	Unsent:    func(o Operation) bool { return !mayHaveBeenSent(o) },
-	Sent:      mayHaveBeenSent,
-	NoneOpen:  func(o Operation) bool { return !mayStillAct(o) },
-	SomeOpen:  mayStillAct,
-	Quiet:     func(o Operation) bool { return mayHaveBeenSent(o) && o.QuietFrom != 0 && o.QuietFrom <= now },
+	Always:   func(Operation) bool { return true },
+	Unsent:   func(o Operation) bool { return !mayHaveBeenSent(o) },
+	Sent:     mayHaveBeenSent,
+	NoneOpen: func(o Operation) bool { return !mayStillAct(o) },
+	SomeOpen: mayStillAct,
+	Quiet: func(o Operation) bool {
+		return mayHaveBeenSent(o) && o.QuietFrom != 0 && o.QuietFrom <= now && o.Reason != ReceiptMismatch
+	},
 	Clearable: func(o Operation) bool { return mayHaveBeenSent(o) && (o.Reason == "" || o.Reason == Inconclusive) },
 }
 

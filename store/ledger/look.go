@@ -71,7 +71,7 @@ func (r Rail) weighRecords(o Operation, records []Receipt) Weighing {
 		return w
 	case len(differing) > 0:
 		return Weighing{Event: Mismatch, Reason: ReceiptMismatch, Receipt: &differing[0], Extra: differing[1:],
-			Sentence: fmt.Sprintf("%s carries our stamp but differs from what was approved.", differing[0].ID)}
+			Sentence: fmt.Sprintf("%s carries our stamp but differs from what was approved: %s.", differing[0].ID, difference(o, differing[0], Compare(o, differing[0], r.Compared)))}
 	}
 	return Weighing{Sentence: "Records were found, but none is proven to be this operation's."}
 }

@@ -168,6 +168,20 @@ func (n *normalizer) text(text string, s *shape, at string) string {
 	return text
 }
 
+// Read gives a text in the form in which a payload would hold it as the member
+// of that role, so that a name compares equal before and after.
+func (t *ActionType) Read(role, text string) string {
+	s := t.root
+	for _, token := range t.roles[role] {
+		s = s.child(token)
+	}
+	if s == nil || len(t.roles[role]) == 0 {
+		return text
+	}
+	n := &normalizer{currencies: t.currencies}
+	return n.text(text, s, t.Pointer(role))
+}
+
 // Only ASCII letters change case where a code or a domain is meant: to Unicode,
 // the Kelvin sign is a capital k, and a long s is a small S.
 func upperASCII(s string) string {

@@ -109,7 +109,7 @@ func settleReceipt(o Operation, r Receipt, mismatches []string) Settlement {
 		// refusal, so the attempt stays unresolved.
 		s.Outcome = AttemptUnknown
 	}
-	differs := "differs from what was approved at " + strings.Join(mismatches, ", ")
+	differs := "differs from what was approved: " + difference(o, r, mismatches)
 	switch {
 	case o.Status == Rejected:
 		s.Late = LateEffect
@@ -173,4 +173,20 @@ func (o Operation) Resolve(a Attempt, outcome AttemptOutcome) Operation {
 		o.OpenAttempts--
 	}
 	return o
+}
+
+// difference says in words where a receipt differs.
+func difference(o Operation, r Receipt, mismatches []string) string {
+	var words []string
+	for _, m := range mismatches {
+		switch {
+		case m == "/amount" && r.Amount != nil:
+			words = append(words, fmt.Sprintf("it shows %s, and %s was approved", Currencies{}.Format(*r.Amount, orElse(r.Currency, o.Terms.Currency)), Currencies{}.Format(o.Terms.Amount, o.Terms.Currency)))
+		case m == "/id":
+			words = append(words, "its id is missing or another operation's")
+		default:
+			words = append(words, strings.TrimPrefix(m, "/"))
+		}
+	}
+	return strings.Join(words, ", ")
 }

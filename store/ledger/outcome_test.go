@@ -163,7 +163,7 @@ func TestSettlementSaysWhatItMeans(t *testing.T) {
 		want       string
 	}{
 		{sent(InFlight, 1, 1), Answer{Finding: Found, Receipt: &Receipt{ID: "pay_1"}}, nil, true, "Receipt pay_1 matches what was approved."},
-		{sent(InFlight, 1, 1), Answer{Finding: Found, Receipt: &Receipt{ID: "pay_1"}}, []string{"/amount", "/currency"}, true, "Receipt pay_1 differs from what was approved at /amount, /currency."},
+		{sent(InFlight, 1, 1), Answer{Finding: Found, Receipt: &Receipt{ID: "pay_1"}}, []string{"/amount", "/currency"}, true, "Receipt pay_1 differs from what was approved: amount, currency."},
 		{sent(InFlight, 2, 2), Answer{Finding: Refused, Sentence: "HTTP 402."}, nil, true, "The provider refused this attempt. Another one may have acted. HTTP 402."},
 		{sent(InFlight, 1, 1), Answer{Finding: Refused}, nil, false, "The provider refused this attempt. It came under an old fence and changes no status."},
 		{sent(InFlight, 1, 1), Answer{Finding: Unclear, Sentence: "No answer in 10s."}, nil, true, "The answer proves nothing: it may or may not have happened. No answer in 10s."},

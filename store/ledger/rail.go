@@ -62,6 +62,8 @@ func (r Rail) Resend(o Operation, harmless bool, now int64) (ok bool, refusal Re
 	switch {
 	case o.Accepted:
 		return false, Inconclusive, "The provider accepted it and owes us the outcome; it is never sent again."
+	case o.LookOnly:
+		return false, Inconclusive, "A person said that it is still unknown: it is looked for, and sent again only when somebody releases it."
 	case o.Attempts >= r.Limits.MaxAttempts:
 		return false, AttemptsExhausted, "All attempts this rail allows are used up."
 	case now-o.FirstMarkAt >= r.Limits.MaxElapsed.Milliseconds():

@@ -67,6 +67,7 @@ create table operations (
     open_attempts  bigint  not null check (open_attempts between 0 and attempts),
     claims         bigint  not null,
     released       bigint  not null check (released in (0, 1)),
+    look_only      bigint  not null check (look_only in (0, 1)),
     accepted       bigint  not null check (accepted in (0, 1)),
     quarantined    bigint  not null check (quarantined in (0, 1)),
     ever_unknown   bigint  not null check (ever_unknown in (0, 1)),
@@ -104,6 +105,7 @@ create index operations_alias on operations (tenant_id, effect, recipient, curre
 create index operations_step on operations (tenant_id, effect, step, run_id) where step <> '';
 create index operations_child_step on operations (tenant_id, effect, step, parent_run_id) where step <> '' and parent_run_id <> '';
 create index operations_run on operations (tenant_id, run_id) where run_id <> '';
+create index operations_receipt on operations (tenant_id, receipt_id) where receipt_id <> '';
 create index operations_fingerprint on operations (tenant_id, fingerprint);
 create index operations_to_send on operations (tenant_id, rail, next_send_at, id) where status = 'ready' or (status = 'unknown' and next_send_at > 0);
 create index operations_to_look on operations (next_look_at) where next_look_at > 0;
