@@ -51,8 +51,8 @@ type name struct{ kind, name string }
 
 func namesOf(reference, runID, step string) []name {
 	var all []name
-	if reference != "" {
-		all = append(all, name{"reference", reference})
+	if key := ledger.ReferenceKey(reference); key != "" {
+		all = append(all, name{"reference", key})
 	}
 	if runID != "" && step != "" {
 		all = append(all, name{"step", text([]string{runID, step})})
@@ -143,7 +143,7 @@ func (t *tx) whoIsNamed(want ledger.Intent) (live []Intended, previous string, e
 // heir is another operation of the same name that lives, where the first one
 // that had the name is over: a purchase that a person called a different one.
 func (t *tx) heir(want ledger.Intent, n name) (*Intended, error) {
-	condition, args := `reference = $3`, []any{want.TenantID, want.ActionType, want.Reference}
+	condition, args := `reference_key = $3`, []any{want.TenantID, want.ActionType, n.name}
 	if n.kind == "step" {
 		condition, args = `run_id = $3 and step = $4`, []any{want.TenantID, want.ActionType, want.RunID, want.Step}
 	}

@@ -28,7 +28,7 @@ const operationColumns = `tenant_id, operation_id, order_id, provider_key,
 
 const operationColumnCount = 65
 
-var insertOperation = `insert into operations (id, ` + operationColumns + `) values ($1` + placeholders(2, operationColumnCount) + `)`
+var insertOperation = `insert into operations (id, reference_key, ` + operationColumns + `) values ($1, $2` + placeholders(3, operationColumnCount) + `)`
 
 func placeholders(from, n int) string {
 	var b strings.Builder
@@ -153,7 +153,7 @@ func (t *tx) operation(tenant, id string) (ledger.Operation, error) {
 }
 
 func (t *tx) insert(o ledger.Operation) error {
-	args := append([]any{t.s.rowIDs.next(t.now)}, operationValues(o)...)
+	args := append([]any{t.s.rowIDs.next(t.now), ledger.ReferenceKey(o.Terms.Reference)}, operationValues(o)...)
 	return t.exec(insertOperation, args...)
 }
 

@@ -46,7 +46,7 @@ func (t *tx) repeat(o ledger.Operation, original string, rules *ledger.Rulebook,
 type CannotReplace struct{ Operation ledger.Operation }
 
 func (c CannotReplace) Error() string {
-	return fmt.Sprintf("%s was sent or has ended, and so cannot be replaced", c.Operation.OperationID)
+	return fmt.Sprintf("%s was sent, has ended or was replaced already, and so cannot be replaced", c.Operation.OperationID)
 }
 
 // replace ends the operation that the new one stands for, of which nothing was
@@ -63,7 +63,13 @@ func (t *tx) replace(o ledger.Operation) (old ledger.Operation, err error) {
 		return old, err
 	}
 	if old.Status == ledger.Rejected && old.Attempts == 0 && !old.Quarantined && old.DuplicateOf == "" {
-		return ledger.Operation{}, nil // it ended before anything was sent: a person asked for changes, say
+		// It ended before anything was sent: a person asked for changes, say. One
+		// new operation may stand for it, not two.
+		taken, err := t.hasSuccessor(old)
+		if err == nil && taken {
+			err = CannotReplace{old}
+		}
+		return ledger.Operation{}, err
 	}
 	if !old.May(ledger.Replace, ledger.Agent, t.now) {
 		return old, CannotReplace{old}
@@ -71,6 +77,22 @@ func (t *tx) replace(o ledger.Operation) (old ledger.Operation, err error) {
 	_, err = t.happen(old, happening{event: ledger.Replace, by: ledger.Holder{Kind: ledger.Agent, Name: o.Agent},
 		sentence: fmt.Sprintf("Replaced by %s. Nothing was sent.", o.OperationID), fact: map[string]any{"replaced_by": o.OperationID}})
 	return old, err
+}
+
+// hasSuccessor reports whether an operation that lives stands for another, be it
+// as the replacement of a replacement.
+func (t *tx) hasSuccessor(old ledger.Operation) (bool, error) {
+	var n int
+	err := t.row(`
+		with recursive heirs (operation_id) as (
+			select operation_id from operations where tenant_id = $1 and replaces = $2 and replaces <> ''
+			union
+			select o.operation_id from operations o join heirs h on o.replaces = h.operation_id where o.tenant_id = $1 and o.replaces <> ''
+		)
+		select count(*) from operations
+		where tenant_id = $1 and operation_id in (select operation_id from heirs) and (status <> 'rejected' or duplicate_of <> '')`,
+		old.TenantID, old.OperationID).Scan(&n)
+	return n > 0, err
 }
 
 // separate keeps a person's answer that two operations are two purchases.

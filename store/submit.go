@@ -184,7 +184,7 @@ func (t *tx) candidates(o ledger.Operation, window int64) ([]ledger.Operation, e
 	const query = `
 		with alike as (
 			select id from operations
-			where tenant_id = $1 and effect = $2 and reference = $3 and reference <> ''
+			where tenant_id = $1 and effect = $2 and reference_key = $3 and reference_key <> ''
 			union all select id from operations
 			where tenant_id = $1 and effect = $2 and step = $4 and step <> '' and run_id in ($10, $11) and run_id <> ''
 			union all select id from operations
@@ -193,7 +193,7 @@ func (t *tx) candidates(o ledger.Operation, window int64) ([]ledger.Operation, e
 			where tenant_id = $1 and effect = $2 and fingerprint = $5 and (updated_at >= $6 or status <> 'confirmed')
 			union all select id from operations
 			where tenant_id = $1 and effect = $2 and recipient = $7 and recipient <> '' and currency = $8 and amount = $9
-			  and reference = '' and (updated_at >= $6 or status <> 'confirmed')
+			  and reference_key = '' and (updated_at >= $6 or status <> 'confirmed')
 			union all select id from operations
 			where tenant_id = $1 and effect = $2 and recipient = $7 and recipient <> '' and currency = $8 and amount = $9
 			  and $3 = '' and (updated_at >= $6 or status <> 'confirmed')
@@ -207,9 +207,9 @@ func (t *tx) candidates(o ledger.Operation, window int64) ([]ledger.Operation, e
 		)
 		select ` + operationColumns + ` from operations
 		where id in (select id from alike) and (status <> 'rejected' or duplicate_of <> '')
-		order by (reference = $3 and reference <> '') desc, (step = $4 and step <> '') desc, (fingerprint = $5) desc, id
+		order by (reference_key = $3 and reference_key <> '') desc, (step = $4 and step <> '') desc, (fingerprint = $5) desc, id
 		limit 200`
-	rows, err := t.rows(query, o.TenantID, o.Effect, o.Terms.Reference, o.Step, o.Fingerprint, t.now-window,
+	rows, err := t.rows(query, o.TenantID, o.Effect, ledger.ReferenceKey(o.Terms.Reference), o.Step, o.Fingerprint, t.now-window,
 		o.Terms.Recipient, o.Terms.Currency, o.Terms.Amount, o.RunID, o.ParentRunID)
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (i Intent) Disagree(o Operation) []string {
 			roles = append(roles, role)
 		}
 	}
-	add(i.Reference == "" || o.Terms.Reference == "" || i.Reference == o.Terms.Reference, "reference")
+	add(i.Reference == "" || o.Terms.Reference == "" || ReferenceKey(i.Reference) == ReferenceKey(o.Terms.Reference), "reference")
 	if q := i.Quote; q != nil {
 		add(q.Amount == nil || o.Terms.HasAmount && o.Terms.Amount == *q.Amount, "amount")
 		add(q.Currency == "" || strings.EqualFold(q.Currency, o.Terms.Currency), "currency")

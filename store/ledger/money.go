@@ -127,6 +127,9 @@ func ParseDecimal(s string, digits int) (int64, error) {
 	if !isDigits(whole) || point && !isDigits(fraction) {
 		return 0, errors.New("write a plain decimal such as 1250.00: digits and at most one point, nothing else")
 	}
+	if len(fraction) > digits && len(fraction) != 3 && strings.Trim(fraction[digits:], "0") == "" {
+		fraction = fraction[:digits] // 705.00 JPY is 705; but 1.000 may be meant as a thousand
+	}
 	if len(fraction) > digits {
 		return 0, fmt.Errorf("too many decimals; this currency has %d", digits)
 	}

@@ -94,7 +94,7 @@ func TestDecimalsAreReadExactlyOrNotAtAll(t *testing.T) {
 		digits int
 		says   string
 	}{
-		{"0.001", 2, "too many decimals; this currency has 2"}, {"1.0", 0, "too many decimals"}, {"12.500", 2, "too many decimals"},
+		{"0.001", 2, "too many decimals; this currency has 2"}, {"1.5", 0, "too many decimals"}, {"1.000", 0, "too many decimals"}, {"1.0010", 2, "too many decimals"}, {"12.500", 2, "too many decimals"},
 		{"92233720368547758.08", 2, "too large"}, {"1" + strings.Repeat("0", 30), 2, "too large"},
 		{"+1", 2, "plain decimal"}, {"--1", 2, "plain decimal"}, {"1-", 2, "plain decimal"}, {"1e3", 2, "plain decimal"}, {"1E3", 2, "plain decimal"},
 		{" 1", 2, "plain decimal"}, {"1 ", 2, "plain decimal"}, {"1,000.00", 2, "plain decimal"}, {"1.000,00", 2, "plain decimal"},

@@ -109,7 +109,7 @@ type comparison struct {
 func compareOperations(draft, e Operation) comparison {
 	a, b := draft.Terms, e.Terms
 	c := comparison{
-		reference:   compareText(a.Reference, b.Reference),
+		reference:   compareText(ReferenceKey(a.Reference), ReferenceKey(b.Reference)),
 		recipient:   compareText(a.Recipient, b.Recipient),
 		amount:      missing,
 		currency:    compareText(strings.ToUpper(a.Currency), strings.ToUpper(b.Currency)),

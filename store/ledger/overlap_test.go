@@ -61,7 +61,7 @@ func TestOverlapHoldsWhatTheRuleNames(t *testing.T) {
 		{"equal reference in another tenant", with(), with(func(o *Operation) { o.TenantID = "t2" }), confirmed, ""},
 		{"equal reference with another effect", with(), with(func(o *Operation) { o.Effect = "email" }), confirmed, ""},
 		{"equal reference on another rail and action type", with(func(o *Operation) { o.Rail, o.ActionType = "usdc", "send_usdc" }), with(), confirmed, SameReference},
-		{"references that differ in case are different", with(reference("INV-1")), with(), confirmed, ""},
+		{"a reference is one, however it is written", with(reference("INV-1")), with(), confirmed, SameReference},
 
 		{"same run and step", with(otherMoney, reference("a"), run("r1", "", "charge")), with(run("r1", "", "charge")), confirmed, SameStep},
 		{"same run and step, at any age", with(otherMoney, reference("a"), run("r1", "", "charge")), with(run("r1", "", "charge"), old), confirmed, SameStep},

@@ -28,6 +28,7 @@ create table operations (
     currency       text    not null,
     recipient      text    not null,
     reference      text    not null,
+    reference_key  text    not null, -- as overlap compares it: case, width and blanks do not count
     account        text    not null,
     customer       text    not null,
     refund_of      text    not null,
@@ -97,8 +98,8 @@ create table operations (
 
 create index operations_newest on operations (tenant_id, id);
 create index operations_status on operations (tenant_id, status, id);
-create index operations_reference on operations (tenant_id, effect, reference) where reference <> '';
-create index operations_money on operations (tenant_id, effect, recipient, currency, amount, reference) where recipient <> '';
+create index operations_reference on operations (tenant_id, effect, reference_key) where reference_key <> '';
+create index operations_money on operations (tenant_id, effect, recipient, currency, amount, reference_key) where recipient <> '';
 create index operations_unclear on operations (tenant_id, effect, recipient, currency, amount)
     where recipient <> '' and (status in ('in_flight', 'unknown', 'unknown_hold') or open_attempts > 0 or quarantined = 1);
 create index operations_alias on operations (tenant_id, effect, recipient, currency, amount) where recipient <> '' and duplicate_of <> '';

@@ -62,3 +62,6 @@ create table run_reports (
 );
 create index runs_children on runs (tenant_id, parent_run_id) where parent_run_id <> '';
 create index operations_cached on operations (tenant_id, agent, action_type, fingerprint, updated_at) where status = 'confirmed';
+
+-- Whether an operation already stands for one that ended.
+create index operations_replaces on operations (tenant_id, replaces) where replaces <> '';

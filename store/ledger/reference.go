@@ -1,0 +1,21 @@
+package ledger
+
+import (
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// ReferenceKey is a reference as overlap compares it. An agent that names the
+// same invoice again writes INV-481, inv-481 or "INV-481 " as it comes; what is
+// sent keeps the spelling that was given.
+func ReferenceKey(reference string) string {
+	shown := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cf, r) {
+			return -1 // no width, no meaning
+		}
+		return r
+	}, norm.NFKC.String(reference))
+	return strings.ToLower(strings.Join(strings.Fields(shown), " "))
+}
