@@ -4,7 +4,7 @@
 
 GO ?= go
 
-.PHONY: test chromium generated fmt lint fuzz kill bench generate
+.PHONY: test chromium generated fmt lint fuzz kill naive bench generate
 
 # test is what CI runs: the browser, the generated files, the form of the code,
 # then every test with the race detector.
@@ -46,5 +46,9 @@ fuzz:
 kill:
 	HOLDFAST_TEST_KILLS=100 $(GO) test -run 'TestKill' -timeout 60m -v ./dispatch/
 
+# naive lets ten thousand purchases of naive agents through a faulty provider.
+naive:
+	HOLDFAST_TEST_PURCHASES=10000 $(GO) test -run NaiveAgent -timeout 60m -v ./web/
+
 bench:
-	$(GO) test -run '^$$' -bench . -benchtime 3s ./store/... ./web/
+	$(GO) test -run '^$$' -bench . -benchtime 3s ./store/...

@@ -67,13 +67,14 @@ func run(ctx context.Context, p program, args []string) int {
 	root.SetErr(p.err)
 	err := root.ExecuteContext(ctx)
 	var usage usageError
+	var called web.Usage
 	var said silent
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &said):
 		return int(said)
-	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.As(err, &usage), errors.As(err, &called), strings.HasPrefix(err.Error(), "unknown command"):
 		fmt.Fprintf(p.err, "holdfast: %v; see holdfast --help\n", err)
 		return exitUsage
 	}
@@ -182,6 +183,21 @@ func (p program) onLedger(cmd *cobra.Command, s *settings, args []string, work f
 	}
 	defer inst.Close()
 	return work(inst)
+}
+
+// onExistingLedger is onLedger for a command that only looks or takes away: a
+// mistyped folder is a mistake, not the beginning of a new ledger.
+func (p program) onExistingLedger(cmd *cobra.Command, s *settings, args []string, work func(*web.Instance) error) error {
+	if p.inside == nil {
+		folder, err := s.folder()
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(folder, "holdfast.db")); err != nil {
+			return fmt.Errorf("there is no ledger in %s; name its folder with --data", folder)
+		}
+	}
+	return p.onLedger(cmd, s, args, work)
 }
 
 // takeStdin reads what a command wants from its input, so that it can travel.
@@ -296,7 +312,7 @@ func (p program) tokenCommand(s *settings) *cobra.Command {
 		Example: "  holdfast token create --tenant default --agent billing --owner ana@example.com --max-amount 500.00 --currency EUR",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.onLedger(cmd, s, args, func(i *web.Instance) error {
-				signed, err := i.CreateToken(cmd.Context(), o)
+				signed, err := i.CreateToken(cmd.Context(), o, p.err)
 				if err == nil {
 					fmt.Fprintln(p.out, signed)
 				}
@@ -319,14 +335,14 @@ func (p program) tokenCommand(s *settings) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List tokens", Args: exactly(0), Example: "  holdfast token list --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.ListTokens(cmd.Context(), p.out, asJSON) })
+			return p.onExistingLedger(cmd, s, args, func(i *web.Instance) error { return i.ListTokens(cmd.Context(), p.out, asJSON) })
 		},
 	}
 	list.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	revoke := &cobra.Command{
 		Use: "revoke ID", Short: "End a token at once", Args: exactly(1), Example: "  holdfast token revoke tok_5f…",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.RevokeToken(cmd.Context(), args[0], p.out) })
+			return p.onExistingLedger(cmd, s, args, func(i *web.Instance) error { return i.RevokeToken(cmd.Context(), args[0], p.out) })
 		},
 	}
 	token.AddCommand(create, list, revoke)
@@ -366,14 +382,14 @@ func (p program) userCommand(s *settings) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List people", Args: exactly(0), Example: "  holdfast user list",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.ListUsers(cmd.Context(), p.out, asJSON) })
+			return p.onExistingLedger(cmd, s, args, func(i *web.Instance) error { return i.ListUsers(cmd.Context(), p.out, asJSON) })
 		},
 	}
 	list.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	disable := &cobra.Command{
 		Use: "disable EMAIL", Short: "End a person's rights and sessions", Args: exactly(1), Example: "  holdfast user disable jon@example.com",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.DisableUser(cmd.Context(), args[0], p.out) })
+			return p.onExistingLedger(cmd, s, args, func(i *web.Instance) error { return i.DisableUser(cmd.Context(), args[0], p.out) })
 		},
 	}
 	user.AddCommand(create, list, disable)
@@ -388,7 +404,7 @@ func (p program) setupLinkCommand(s *settings) *cobra.Command {
 			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.SetUpLink(cmd.Context(), p.out, base) })
 		},
 	}
-	cmd.Flags().StringVar(&base, "url", "http://127.0.0.1:8420", "`ADDRESS` under which the browser reaches the server")
+	cmd.Flags().StringVar(&base, "url", "", "`ADDRESS` under which the browser reaches the server (default: where it listens)")
 	return cmd
 }
 
@@ -399,7 +415,7 @@ func (p program) reconcileCommand(s *settings) *cobra.Command {
 		Use: "reconcile", Short: "Run the scheduled jobs now and print what each did", Args: exactly(0),
 		Example: "  holdfast reconcile --job lookup",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.RunJobs(cmd.Context(), job, p.out, asJSON) })
+			return p.onExistingLedger(cmd, s, args, func(i *web.Instance) error { return i.RunJobs(cmd.Context(), job, p.out, asJSON) })
 		},
 	}
 	cmd.Flags().StringVar(&job, "job", "", "only this `JOB`")
@@ -419,7 +435,7 @@ func (p program) policyCommand(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.onLedger(cmd, s, []string{file}, func(i *web.Instance) error {
+			return p.onExistingLedger(cmd, s, []string{file}, func(i *web.Instance) error {
 				return i.BacktestPolicy(cmd.Context(), file, days, p.out, asJSON)
 			})
 		},
