@@ -143,7 +143,7 @@ jobs: { lookup: "@every 1s", sweep: "@every 1s" }
 		t.Fatal(err)
 	}
 	defer inst.Close()
-	v.token, err = inst.CreateToken(t.Context(), web.TokenOptions{Tenant: "default", Agent: "tester", TTL: time.Hour})
+	v.token, err = inst.CreateToken(t.Context(), web.TokenOptions{Tenant: "default", Agent: "tester", TTL: time.Hour}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@
     each("[data-newer]", (e) => {
       let n = 0;
       for (const key of e.dataset.newer.split(" ")) {
-        n += Math.max(0, Number(text[key] || 0) - Number(drawn[key] || 0));
+        n += Math.max(0, (parseInt(text[key], 10) || 0) - (parseInt(drawn[key], 10) || 0));
       }
       e.hidden = n === 0;
       e.textContent = n === 0 ? "" : n + " new · show";

@@ -38,6 +38,13 @@ func (p HoldPage) axis() []beat {
 		b := beat{at: a.OutcomeAt, said: a.Sentence}
 		switch a.Outcome {
 		case ledger.AttemptOpen, ledger.AttemptUnknown:
+			if p.differs() {
+				b.text = "no answer after " + span(a.OutcomeAt-a.MarkedAt)
+				if a.HTTPStatus > 0 {
+					b.text = "answer after " + span(a.OutcomeAt-a.MarkedAt)
+				}
+				break
+			}
 			b.text, b.tone = "no answer that proves anything after "+span(a.OutcomeAt-a.MarkedAt), Violet
 		case ledger.AttemptReceipt:
 			b.text, b.tone = "receipt after "+span(a.OutcomeAt-a.MarkedAt), Green
@@ -54,13 +61,16 @@ func (p HoldPage) axis() []beat {
 		switch e.Finding {
 		case "found":
 			b.tone = Green
+			if p.differs() && e.Source != "person" {
+				b.text, b.tone = strings.ToLower(sourceWord(e.Source))+": "+findingWord("mismatch"), Red
+			}
 		case "mismatch":
 			b.tone = Red
 		}
 		beats = append(beats, b)
 	}
 	beats = append(beats, beat{at: p.Frame.Now, text: "now", now: true})
-	if o.QuietFrom > p.Frame.Now {
+	if o.QuietFrom > p.Frame.Now && !p.differs() {
 		beats = append(beats, beat{at: o.QuietFrom, text: "no attempt can still act; from here on “it did not happen” may be said"})
 	}
 	if o.NextLookAt > p.Frame.Now {
@@ -77,10 +87,14 @@ func (p HoldPage) axis() []beat {
 	})
 	sent := p.firstSend()
 	for i := range beats {
-		beats[i].dark = sent > 0 && beats[i].at >= sent && beats[i].at <= p.Frame.Now
+		beats[i].dark = sent > 0 && !p.differs() && beats[i].at >= sent && beats[i].at <= p.Frame.Now
 	}
 	return beats
 }
+
+// differs reports whether the provider's receipt is on record, and is not what
+// was approved: then it is known that something happened.
+func (p HoldPage) differs() bool { return p.Operation.Reason == ledger.ReceiptMismatch }
 
 func (p HoldPage) firstSend() int64 {
 	if len(p.Attempts) > 0 {
@@ -111,6 +125,8 @@ func (p HoldPage) question() string {
 		return "The question: is this the same purchase as an earlier one?"
 	case BeforeSend(o):
 		return "The question: shall this still be sent?"
+	case p.differs():
+		return "The provider's receipt differs from what was approved. What is true?"
 	case p.Words != "":
 		return "The question: did this exact " + noun(o) + " (" + p.Words + ") happen, once?"
 	}
@@ -129,12 +145,18 @@ func (p HoldPage) heldSince() int64 {
 // until when the provider recognises the key.
 func (p HoldPage) clocks() []string {
 	f, o := p.Frame, p.Operation
-	if BeforeSend(o) {
+	if BeforeSend(o) || p.differs() {
 		return nil
 	}
 	var out []string
 	if o.QuietFrom > f.Now {
 		out = append(out, "“It did not happen” may be said from "+f.clock(o.QuietFrom)+", "+f.relative(o.QuietFrom)+": until then a request may still act.")
+	}
+	switch {
+	case o.Status == ledger.Unknown && o.LookOnly:
+		out = append(out, "Somebody keeps it: the provider is asked, and it is not sent again by itself.")
+	case o.Status == ledger.Unknown && o.NextSendAt > 0:
+		out = append(out, "It may be sent again with the same key from "+f.clock(o.NextSendAt)+" on, since the rail recognises the key.")
 	}
 	switch {
 	case p.KeyUntil == 0:

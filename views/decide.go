@@ -1,5 +1,7 @@
 package views
 
+import "holdfast/store/ledger"
+
 // label is what stands on the button of a decision: verb, object, amount.
 func (p OperationPage) label(act string) string {
 	switch act {
@@ -55,6 +57,9 @@ func (p OperationPage) confirm(act string) string {
 	case "happened-twice":
 		return "Confirm — it happened twice"
 	case "send-again":
+		if !p.Recognised {
+			return "Confirm — send " + amount + " again; " + mayDoubleShort(p.Operation)
+		}
 		return "Confirm — send " + amount + " again with the same key"
 	case "same-purchase":
 		return "Confirm — same purchase"
@@ -77,11 +82,14 @@ func (p OperationPage) needs(act string) string {
 	case "happened-twice":
 		return "needs both provider ids"
 	case "send-again":
+		if !p.Recognised {
+			return mayDouble(p.Operation)
+		}
 		return "the same operation and the same key; never a new one"
 	case "still-unknown":
 		return "nothing is sent; the provider is asked again on schedule"
 	case "look-again":
-		return "asks the provider now; sends nothing"
+		return "asks the provider now"
 	case "same-purchase":
 		return "the agent gets the earlier receipt; nothing is sent"
 	case "different-purchase":
@@ -89,7 +97,7 @@ func (p OperationPage) needs(act string) string {
 	case "reject":
 		return "needs a sentence; it goes to the agent"
 	case "ask-changes":
-		return "needs a sentence; the agent may offer a changed one"
+		return "needs a sentence; the agent may submit a changed operation that names this one in replaces"
 	}
 	return ""
 }
@@ -126,6 +134,18 @@ func reasonLabel(act string) string {
 		return "Why may it be sent again?"
 	}
 	return "Where did you see it?"
+}
+
+// mayDouble is what a send of a key that the rail does not recognise may do.
+func mayDouble(o ledger.Operation) string {
+	return "this rail does not recognise the key: " + mayDoubleShort(o)
+}
+
+func mayDoubleShort(o ledger.Operation) string {
+	if o.Terms.HasAmount {
+		return "this may pay twice"
+	}
+	return "this may happen twice"
 }
 
 // inBrackets adds the three words to a fingerprint, if it has any.

@@ -83,7 +83,7 @@ func everywhere(t testing.TB, s string) []drawn {
 	set.Frame = f
 	set.Tokens[0].Agent, set.Tokens[0].Owner, set.People[0].Name, set.People[0].Email = s, s, s, s
 	set.Jobs[1].Last.Problems = []string{s}
-	m := views.Conflict(f, o, ledger.Entry{ActorKind: ledger.Person, Actor: s, Sentence: s, At: now})
+	m := views.Conflict(f, o, ledger.Entry{ActorKind: ledger.Person, Actor: s, Sentence: s, At: now}, 1)
 	m.Quote, m.Rows = s, []views.Field{{Label: s, Was: s, Value: s}}
 	return append(all,
 		drawn{"home", views.Home(views.HomePage{Frame: f, Items: []views.Need{need, debt}, Others: []views.Need{need}, Next: []string{s}, FirstToken: "t", FirstCurl: "c", LongestBy: s, LongestFor: hour})},

@@ -17,8 +17,10 @@ func (f Frame) Live() Live {
 		"approvals-n": number(c.Approvals),
 		"unknown-n":   number(c.Unknown),
 		"owed-n":      number(c.Owed),
+		"to-us-n":     "",
 		"unknown":     "Nothing unknown",
 		"owed":        "Nothing owed",
+		"to-us":       "",
 		"sep":         "│",
 		"checked":     "",
 	}}
@@ -27,6 +29,16 @@ func (f Frame) Live() Live {
 		live.Text["owed"] = "Owed " + grouped(c.Owed)
 		if s := f.sums(c.OwedSums); s != "" {
 			live.Text["owed"] += " · " + s
+		}
+	}
+	if c.OwedToUs > 0 {
+		live.Text["to-us-n"] = number(c.OwedToUs) + " to us"
+		live.Text["to-us"] = "· owed to us " + grouped(c.OwedToUs)
+		if s := f.sums(c.OwedToUsSums); s != "" {
+			live.Text["to-us"] += " · " + s
+		}
+		if live.State = "owed"; c.Owed == 0 {
+			live.Text["owed"] = "We owe nothing"
 		}
 	}
 	if c.Unknown > 0 {
@@ -40,7 +52,7 @@ func (f Frame) Live() Live {
 		}
 		live.Text["unknown"] = text
 	}
-	if c.Unknown == 0 && c.Owed == 0 {
+	if c.Unknown == 0 && c.Owed == 0 && c.OwedToUs == 0 {
 		live.Text["owed"], live.Text["sep"] = "nothing owed", "·"
 		if c.CheckedAt > 0 {
 			live.Text["checked"] = "· checked " + Age(f.Now-c.CheckedAt) + " ago"

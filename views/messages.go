@@ -29,26 +29,48 @@ func NoPage(f Frame) MessagePage {
 }
 
 // Conflict says that somebody decided first. The entry is the change that won;
-// o is the operation as it is now.
-func Conflict(f Frame, o ledger.Operation, won ledger.Entry) MessagePage {
+// o is the operation as it is now, and given how many have approved it. What is
+// reported is what was done: where it stands now is another matter.
+func Conflict(f Frame, o ledger.Operation, won ledger.Entry, given int) MessagePage {
 	who := won.Actor
 	if who == "" {
 		who = "Somebody"
 	}
-	verb := "decided"
-	if won.ActorKind != ledger.Person {
-		verb = "changed"
+	title := "This was decided while you were reading."
+	ago := Age(f.Now-won.At) + " ago"
+	var first string
+	switch {
+	case won.ActorKind != ledger.Person:
+		title = "This changed while you were reading."
+		first = fmt.Sprintf("%s %s changed it %s: %s", sentenceCase(actorWord(won.ActorKind)), who, ago, decidedWord(won, o))
+	case ledger.Event(won.Event) == ledger.Approve:
+		first = fmt.Sprintf("%s approved this %s (%d of %d)", who, ago, given, max(o.Asked.Approvals, 1))
+	default:
+		first = fmt.Sprintf("%s decided this %s: %s", who, ago, decidedWord(won, o))
 	}
-	first := fmt.Sprintf("%s %s this %s ago: %s.", who, verb, Age(f.Now-won.At), StatusWord(o).Text)
 	if won.Sentence != "" {
-		first = fmt.Sprintf("%s %s this %s ago: %s, ‘%s’.", who, verb, Age(f.Now-won.At), StatusWord(o).Text, won.Sentence)
+		first += ", ‘" + inWords(won.Sentence) + "’"
 	}
 	return MessagePage{Frame: f, Tone: Amber,
-		Title: "This was decided while you were reading.",
-		Lines: []string{first, "Nothing from you was recorded."},
+		Title: title,
+		Lines: []string{first + ".", "Nothing from you was recorded."},
 		After: &o,
 		Links: []Link{{string(operationPath(o.OperationID)), "Open it as it is now"}},
 	}
+}
+
+// decidedWord says what an entry did. An end is named as on every page; other
+// statuses say nothing of a decision.
+func decidedWord(won ledger.Entry, o ledger.Operation) string {
+	switch e := ledger.Event(won.Event); {
+	case e == "", e == ledger.Deny, e == ledger.Expire, e == ledger.Cancel:
+		return StatusWord(o).Text
+	case e == ledger.SayHappened:
+		return "it happened"
+	case e == ledger.SayNotHappened:
+		return "it did not happen"
+	}
+	return eventWord(won.Event)
 }
 
 // Changed says that the form showed something else than what is stored. rows
@@ -168,13 +190,19 @@ func Done(f Frame, o ledger.Operation, act string, leavesIn int64) MessagePage {
 		m.Lines = []string{"Nothing was sent. The agent is told your sentence."}
 	case "ask-changes":
 		m.Title = "You asked for changes."
-		m.Lines = []string{"Nothing was sent. The agent is told your sentence, and may offer a changed operation that replaces this one."}
+		m.Lines = []string{"Nothing was sent. The agent is told your sentence, and may submit a changed operation that names this one in replaces."}
 	case "take-back":
 		m.Title = "You took back your approval of " + thing + "."
 		m.Lines = []string{"Nothing was sent."}
 	case "happened":
 		m.Title = "You said that it happened."
 		m.Lines = []string{"The receipt is saved. The agent gets it as the result."}
+		if r := o.Receipt; r != nil && r.Amount != nil && o.Terms.HasAmount && *r.Amount != o.Terms.Amount {
+			m.Lines = append(m.Lines, "You typed "+f.money(*r.Amount, o.Terms.Currency)+"; "+f.amount(o)+" was approved.")
+			if *r.Amount > o.Terms.Amount {
+				m.Lines = append(m.Lines, "What is too much stands under refunds owed.")
+			}
+		}
 	case "did-not-happen":
 		m.Title = "You said that it did not happen."
 		m.Lines = []string{"It is closed. If a receipt turns up after all, it is kept, and money owed is recorded by itself."}
@@ -186,25 +214,57 @@ func Done(f Frame, o ledger.Operation, act string, leavesIn int64) MessagePage {
 		m.Lines = []string{"The same operation, the same bytes, the same key."}
 	case "still-unknown":
 		m.Title = "Still unknown."
-		m.Lines = []string{"Nothing is sent. The provider is asked again on schedule."}
-		if o.NextLookAt > f.Now {
+		switch {
+		case o.Status == ledger.UnknownHold:
+			m.Lines = []string{"Nothing is sent. There is nothing left to ask, so it is held again until a person settles it."}
+		case o.Status != ledger.Unknown:
+			m.Title = "You said that it is still unknown."
+			m.Lines = []string{"It has changed since: where it stands now is shown above."}
+		case o.NextLookAt > f.Now:
 			m.Lines = []string{"Nothing is sent. The next look-up is at " + f.clock(o.NextLookAt) + "."}
+		default:
+			m.Lines = []string{"Nothing is sent. The provider is asked again on schedule."}
 		}
 	case "look-again":
-		m.Title = "The provider is being asked."
-		m.Lines = []string{"What it answers stands in the evidence. Nothing is sent."}
+		m.Title = "The provider was asked."
+		m.Lines = []string{"What it answered stands in the evidence."}
+		if o.Status == ledger.Unknown {
+			m.Title = "The provider is being asked."
+			m.Lines = []string{"What it answers stands in the evidence. It does not show yet whether it happened."}
+		}
 	case "same-purchase":
 		m.Title = "You said that it is the same purchase."
 		m.Lines = []string{"Nothing was sent. Whoever asks for it gets the earlier result."}
 	case "different-purchase":
 		m.Title = "You said that it is a different purchase."
-		if o.Status == ledger.AwaitingApproval {
+		switch o.Status {
+		case ledger.AwaitingApproval:
 			m.Lines = []string{"Policy asks for an approval before it leaves."}
-		} else {
+		case ledger.Ready:
 			m.Lines = []string{"It leaves as soon as it is its turn."}
 		}
 	default:
 		m.Title = "Recorded."
+	}
+	return m
+}
+
+// DoubleSend adds to the page after a release what a key that is not recognised
+// may do.
+func DoubleSend(m MessagePage, o ledger.Operation) MessagePage {
+	m.Lines = append(m.Lines, sentenceCase(mayDouble(o))+".")
+	return m
+}
+
+// CrossSite says that a form did not come from a page of ours.
+func CrossSite(f Frame, back string) MessagePage {
+	m := MessagePage{Frame: f, Tone: Amber,
+		Title: "That did not come from a page of holdfast.",
+		Lines: []string{"Another site, or another address of this one, sent the form. Nothing was recorded. Open the page here, and decide there."},
+		Links: []Link{{"/", "What needs me now"}},
+	}
+	if back != "" {
+		m.Links = append([]Link{{back, "Back to it"}}, m.Links...)
 	}
 	return m
 }

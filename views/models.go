@@ -54,8 +54,10 @@ type Counts struct {
 	Unknown         int   // unknown and held
 	OldestUnknownAt int64 // since when the oldest of them is
 	AtRisk          []Sum // their money, one a currency
-	Owed            int
+	Owed            int   // entries of what we owe
 	OwedSums        []Sum
+	OwedToUs        int // entries of what others owe us; never added to what we owe
+	OwedToUsSums    []Sum
 	CheckedAt       int64 // when a job last looked
 }
 
@@ -86,6 +88,7 @@ type SetupPage struct {
 	Alone     bool   // "just me for now"
 	Problem   string // what to change, a whole sentence
 	Secure    bool   // served by https or on this very machine
+	Folder    string // of the data, for the commands that are shown
 }
 
 // LoginPage signs a person in.
@@ -125,7 +128,7 @@ type HomePage struct {
 // Need is one row of the first page: an operation, or a refund owed.
 type Need struct {
 	Operation ledger.Operation
-	Refund    *ledger.RefundOwed // set: the row is about this
+	Refund    *ledger.RefundOwed // set: the row is about this, and Operation is where it came from
 	Sentence  string             // why it is here
 	Flags     []string           // "new recipient"
 	Since     int64              // since when it waits
@@ -194,6 +197,11 @@ type OperationPage struct {
 	RequestWhy string          // why there is no exact request, if there is none
 	Concealed  string          // set: bytes and request may not be shown to this person, and why
 
+	RefundOf   *RefundOf // set: this is a refund of a charge
+	TypedBy    string    // who typed the receipt; empty: a machine brought it
+	Recognised bool      // the rail recognises the key of a send now
+	RestsUntil int64     // its rail is given a rest until then; 0: it is not
+
 	Rule   string   // the policy row in words: "create_payment, EUR, over 1,000.00 → 1 of finance"
 	Facts  []string // WHAT WE KNOW, sentences the ledger vouches for
 	Parent string   // operation id of the run's parent step, if known
@@ -219,6 +227,15 @@ type FormState struct {
 	Act     string            // which panel is open
 	Values  map[string]string // by field name
 	Problem string            // what to change, a whole sentence
+	Differs bool              // the amount typed is not the one approved: ask whether it is meant
+}
+
+// RefundOf is the charge that a refund returns, as far as it is known here.
+type RefundOf struct {
+	ID       string            // the charge's id at the provider, as the refund names it
+	Charge   *ledger.Operation // nil: not known here
+	Refunded int64             // by other refunds, confirmed and open
+	Capped   bool              // there are more refunds than were counted
 }
 
 // Field is one member of the payload, as the action type's schema names it.
@@ -249,6 +266,7 @@ type HoldPage struct {
 	OperationPage
 	Says    []string // what the evidence says
 	Missing []string // what would settle it, and when it can exist
+	Differs []Field  // where the provider's receipt differs: Was is what was approved
 	Holder  string   // who has it
 	Usual   []string // reasons people often give, offered for typing
 }
@@ -257,11 +275,13 @@ type HoldPage struct {
 type RefundsPage struct {
 	Frame Frame
 	Items []ledger.RefundOwed
+	From  map[string]ledger.Operation // by operation id: where the entries came from
 	Sums  []RailSum
 }
 
-// RailSum is what is owed on one rail in one currency.
+// RailSum is what is owed in one direction on one rail in one currency.
 type RailSum struct {
+	ToUs bool
 	Rail string
 	Sum
 	Count int
@@ -272,13 +292,13 @@ type SettingsPage struct {
 	Frame         Frame
 	Jobs          []Job
 	RunJob        Decision
+	Folder        string // of the data, for the commands that are shown
 	Tokens        []ledger.TokenRecord
 	People        []ledger.PersonRecord
 	ConfigHash    string
 	ConfigFile    string // empty: the built-in one
 	ConfigAt      int64  // in force since
 	PolicyVersion string
-	Version       string // of the program
 	Instance      string
 }
 

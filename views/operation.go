@@ -188,3 +188,29 @@ func amountText(f Frame, r *ledger.Receipt) string {
 	}
 	return f.money(*r.Amount, r.Currency)
 }
+
+// saidBy leaves a person's own words as they are, and words a program's.
+func saidBy(person bool, sentence string) string {
+	if person {
+		return sentence
+	}
+	return inWords(sentence)
+}
+
+// charged is what the provider took, as its receipt says.
+func (r RefundOf) charged() int64 {
+	if receipt := r.Charge.Receipt; receipt != nil && receipt.Amount != nil {
+		return *receipt.Amount
+	}
+	return r.Charge.Terms.Amount
+}
+
+// left is what would stay of the charge after this refund; below zero it would
+// return more than was taken.
+func (r RefundOf) left(o ledger.Operation) int64 { return r.charged() - r.Refunded - o.Terms.Amount }
+
+// Beyond reports whether a refund returns more than its charge, or nobody can
+// say.
+func (r RefundOf) Beyond(o ledger.Operation) bool {
+	return r.Charge == nil || r.Charge.Terms.Currency != o.Terms.Currency || r.left(o) < 0
+}

@@ -413,7 +413,7 @@ func TestTheRecordShowsEveryEventWithItsNumberActorAndTime(t *testing.T) {
 func TestTheHoldPageAsksItsQuestion(t *testing.T) {
 	d := draw(t, views.Hold(hold(t, ledger.Inconclusive)))
 	mustSay(t, d, "Outcome unknown needs a person", "The question: did this exact charge (amber-falcon-otter) happen, once?",
-		"Why it is held: No answer from the provider.", "Our side Provider's side", "sent, attempt 1, key 7c41a0de…", "Here we do not know.",
+		"Why it is held: Answer could not be read.", "Our side Provider's side", "sent, attempt 1, key 7c41a0de…", "Here we do not know.",
 		"What the evidence says Not enough to decide.", "Missing: one look-up after 11:40 UTC",
 		"“It did not happen” may be said from 11:40 UTC, in 12 m", "Same-key resend is safe on this rail until 1 Dec 09:14 UTC (21 h 46 m left).",
 		"It happened — save receipt", "It happened twice — record refund owed", "Still unknown — look again later", "Look again", "Approved was $480.00.")
@@ -536,7 +536,7 @@ func TestDecisionPagesSayWhatWasRecorded(t *testing.T) {
 		want []string
 	}{
 		{views.NotFound(test(f), "op_9"), []string{"No operation op_9. It may belong to the other instance (this one is TEST)."}},
-		{views.Conflict(f, charge(ledger.Rejected, ledger.Denied), ledger.Entry{ActorKind: ledger.Person, Actor: "Jon", Sentence: "wrong account", At: now - 8*second}),
+		{views.Conflict(f, charge(ledger.Rejected, ledger.Denied), ledger.Entry{ActorKind: ledger.Person, Actor: "Jon", Sentence: "wrong account", At: now - 8*second}, 1),
 			[]string{"Jon decided this 8 s ago: Rejected, ‘wrong account’. Nothing from you was recorded."}},
 		{views.ReplacedMeanwhile(f, refund(), []views.Field{{Label: "amount", Was: "30.00", Value: "90.00"}}),
 			[]string{"This was replaced while you were reading.", "amount 30.00 → 90.00", "Your approval was not recorded.", "Open the new one"}},

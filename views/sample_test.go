@@ -367,7 +367,7 @@ func settings() views.SettingsPage {
 			{ID: "tok_0", Agent: "crm-1", Scopes: []string{"operations:read"}, CreatedAt: now - 90*day, ExpiresAt: now + day, RevokedAt: now - day},
 		},
 		People:     []ledger.PersonRecord{{Name: "Ana", Email: "ana@example.com", Roles: []string{"finance"}, CreatedAt: now - 90*day}, {Name: "Old Tom", Email: "tom@example.com", Roles: []string{"viewer"}, CreatedAt: now - 300*day, DisabledAt: now - day}},
-		ConfigHash: "sha256:0f9a", ConfigFile: "/etc/holdfast/holdfast.yaml", ConfigAt: now - 3*day, PolicyVersion: "9f2c77aa01d4e9b3", Version: "0.1.0", Instance: "hf-7Q",
+		ConfigHash: "sha256:0f9a", ConfigFile: "/etc/holdfast/holdfast.yaml", ConfigAt: now - 3*day, PolicyVersion: "9f2c77aa01d4e9b3", Instance: "hf-7Q",
 	}
 }
 
@@ -398,8 +398,8 @@ func messages() []views.MessagePage {
 		views.NotFound(test(f), "op_01J"),
 		views.NotFound(f, "op_01J"),
 		views.NoPage(f),
-		views.Conflict(f, charge(ledger.Rejected, ledger.Denied), ledger.Entry{ActorKind: ledger.Person, Actor: "Jon", Sentence: "wrong account", At: now - 8*second}),
-		views.Conflict(f, charge(ledger.Confirmed, ""), ledger.Entry{ActorKind: ledger.Reconciler, Actor: "lookup", At: now - 8*second}),
+		views.Conflict(f, charge(ledger.Rejected, ledger.Denied), ledger.Entry{ActorKind: ledger.Person, Actor: "Jon", Sentence: "wrong account", At: now - 8*second}, 1),
+		views.Conflict(f, charge(ledger.Confirmed, ""), ledger.Entry{ActorKind: ledger.Reconciler, Actor: "lookup", At: now - 8*second}, 1),
 		views.Changed(f, refund(), rows),
 		views.ReplacedMeanwhile(f, refund(), rows),
 		views.NotPossible(f, charge(ledger.Unknown, ""), "A request may still act until 11:40 UTC."),

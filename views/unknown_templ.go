@@ -139,7 +139,7 @@ func Unknown(p UnknownPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if held := p.having(ledger.UnknownHold); len(held) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<h2 class=\"label\">Needs a person</h2><p class=\"label-note\">Nothing more is sent for these until somebody settles them.</p><ol class=\"needs\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<h2 class=\"label\">Needs a person</h2><p class=\"label-note\">Held ones are not sent again until somebody settles them.</p><ol class=\"needs\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -159,7 +159,7 @@ func Unknown(p UnknownPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if looking := p.having(ledger.Unknown); len(looking) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<h2 class=\"label\">We are looking</h2><p class=\"label-note\">These may or may not have happened. The provider is asked on a schedule; nobody needs to do anything yet.</p><ol class=\"needs\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<h2 class=\"label\">We are looking</h2><p class=\"label-note\">These may or may not have happened. The provider is asked on a schedule, and where the rail recognises the key it may be sent again with the same key. Nobody needs to do anything yet.</p><ol class=\"needs\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

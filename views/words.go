@@ -125,19 +125,26 @@ func Overlaps(r ledger.Reason) bool {
 // questions a person is asked about it.
 func BeforeSend(o ledger.Operation) bool { return o.Attempts == 0 && !o.Quarantined }
 
-// HoldReason says why an operation is held.
-func HoldReason(r ledger.Reason) string {
-	switch r {
+// HoldReason says why an operation is held. Whether there was no answer, or one
+// that could not be read, is told by its attempts.
+func HoldReason(o ledger.Operation, attempts []ledger.Attempt) string {
+	answer := "No answer from the provider"
+	if o.Accepted {
+		answer = "The provider accepted it, and did not say what became of it"
+	} else if n := len(attempts); n > 0 && attempts[n-1].HTTPStatus > 0 {
+		answer = "Answer could not be read"
+	}
+	switch o.Reason {
 	case ledger.SameReference, ledger.SameRecipientAmount, ledger.SameStep, ledger.ExactRepeat:
 		return "Overlaps another operation"
 	case ledger.ClaimsExhausted:
 		return "Attempts used up"
 	case ledger.Inconclusive:
-		return "No answer from the provider"
+		return answer
 	case ledger.KeyExpired:
-		return "No answer from the provider, and its key has aged out"
+		return answer + ", and its key has aged out"
 	case ledger.AuthorityGone:
-		return "No answer from the provider, and sending is no longer allowed"
+		return answer + ", and sending is no longer allowed"
 	case ledger.EvidenceConflict, ledger.ReceiptMismatch:
 		return "Evidence disagrees"
 	case ledger.AttemptsExhausted, ledger.BudgetExhausted:
@@ -289,6 +296,20 @@ func eventWord(event string) string {
 	case ledger.Restore:
 		return "restored from a backup"
 	}
+	switch event { // what is noted without a change of status
+	case "claim":
+		return "taken by a worker"
+	case "release":
+		return "handed back by the worker"
+	case "look":
+		return "looked up"
+	case "look_again":
+		return "asked to look again"
+	case "answer":
+		return "answer kept"
+	case "open":
+		return "refund owed recorded"
+	}
 	return strings.ReplaceAll(strings.ReplaceAll(event, "_", " "), "-", " ")
 }
 
@@ -377,17 +398,60 @@ func refundWord(r ledger.RefundOwed) Word {
 	return Word{Text: sentenceCase(r.Status), Icon: Return, Tone: Amber}
 }
 
-// owedBy says in which direction money is owed.
+// toUs reports the direction of an entry.
+func toUs(r ledger.RefundOwed) bool { return r.Direction == "owed_to_us" }
+
+// owedBy says in which direction money is owed, before the name of the other.
 func owedBy(r ledger.RefundOwed) string {
-	if r.Direction == "owed_to_us" {
+	if toUs(r) {
 		return "Owed to us by"
 	}
 	return "We owe"
 }
 
-// causeWord says why money is owed.
-func causeWord(cause string) string {
-	switch cause {
+// owedTitle says the same before an amount.
+func owedTitle(r ledger.RefundOwed) string { return directionWord(toUs(r)) }
+
+func directionWord(toUs bool) string {
+	if toUs {
+		return "Owed to us"
+	}
+	return "We owe"
+}
+
+// owedWord is the badge of an entry among what needs somebody.
+func owedWord(r ledger.RefundOwed) Word {
+	if toUs(r) {
+		return Word{Text: "Owed to us", Icon: Return, Tone: Amber}
+	}
+	return Word{Text: "Refund owed", Icon: Return, Tone: Amber}
+}
+
+// owedParty is who the other side is: the customer, else whom the operation
+// names as its recipient.
+func owedParty(r ledger.RefundOwed, o ledger.Operation) string {
+	for _, who := range []string{r.Customer, o.Terms.Customer, o.Terms.Recipient} {
+		if who != "" {
+			return who
+		}
+	}
+	return ""
+}
+
+// causeWord says why money is owed: what we took too much of, or what went out
+// too often.
+func causeWord(r ledger.RefundOwed) string {
+	if r.Direction == "owed_to_us" {
+		switch r.Cause {
+		case "duplicate_charge":
+			return "paid out twice"
+		case "overcharge":
+			return "paid out too much"
+		case "orphan_charge":
+			return "a payment that belongs to no operation"
+		}
+	}
+	switch r.Cause {
 	case "duplicate_charge":
 		return "charged twice"
 	case "cross_rail_duplicate":
@@ -403,7 +467,7 @@ func causeWord(cause string) string {
 	case "reported":
 		return "reported"
 	}
-	return strings.ReplaceAll(cause, "_", " ")
+	return strings.ReplaceAll(r.Cause, "_", " ")
 }
 
 func count(n int, one, many string) string {
@@ -411,4 +475,24 @@ func count(n int, one, many string) string {
 		return "1 " + one
 	}
 	return grouped(n) + " " + many
+}
+
+// Command is a command as it is typed at the machine that holdfast runs on. It
+// names the folder of the data: without, it would speak of another instance.
+func Command(folder, words string) string {
+	if folder == "" {
+		return "holdfast " + words
+	}
+	return "holdfast " + words + " --data " + quoted(folder)
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@,", r)
+	}
+	if strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
 }

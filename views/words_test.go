@@ -39,7 +39,7 @@ func TestEveryStatusHasItsWordIconAndColour(t *testing.T) {
 		if (word{got.Text, got.Icon, got.Tone}) != want {
 			t.Errorf("%s %s is %v, want %v", o.Status, o.Reason, got, want)
 		}
-		if o.Status == ledger.UnknownHold && views.HoldReason(o.Reason) == "" {
+		if o.Status == ledger.UnknownHold && views.HoldReason(o, nil) == "" {
 			t.Errorf("nothing says why %s is held", o.Reason)
 		}
 	}

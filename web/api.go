@@ -29,7 +29,6 @@ func (s *Server) routeAPI(e *echo.Echo) {
 	v1.GET("/runs/:run", s.showRun)
 	v1.PUT("/runs/:run", s.lowerRun)
 	v1.POST("/runs/:run/attempts", s.reportAttempts)
-	v1.Any("/*", func(c echo.Context) error { return newProblem("not_found", "") })
 }
 
 var operationID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)

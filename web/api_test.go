@@ -33,6 +33,7 @@ rails:
     send: { method: POST, path: /payments }
     answers: [ { status: [201], means: confirmed } ]
     receipt: { id: /id, amount: /amount }
+    stamp: { header: X-Operation }
     lookup: { path: "/payments?reference={order_id}", items: /data }
 action_types:
   pay: { rail: card, effect: charge, schema: SCHEMA }
@@ -676,4 +677,30 @@ func FuzzSubmit(f *testing.F) {
 			t.Fatalf("%d %s\n%q", h.Code, h.Body, body)
 		}
 	})
+}
+
+func TestAWrongMethodIsNotAnAbsentOperation(t *testing.T) {
+	w := newServer(t, apiConfig)
+	a := w.agent("default")
+	for target, allow := range map[string]string{
+		"/v1/operations":             "GET, POST",
+		"/v1/operations/op-A":        "GET",
+		"/v1/operations/op-A/cancel": "POST",
+		"/v1/intents":                "POST",
+	} {
+		for _, method := range []string{"PUT", "DELETE", "PATCH"} {
+			got := a.call(method, target, "")
+			if got.Code != 405 || !strings.Contains(got.Body.String(), `"method_not_allowed"`) {
+				t.Errorf("%s %s: %d %s", method, target, got.Code, got.Body)
+			}
+			for _, m := range strings.Split(allow, ", ") {
+				if !strings.Contains(got.Header().Get("Allow"), m) {
+					t.Errorf("%s %s: Allow is %q", method, target, got.Header().Get("Allow"))
+				}
+			}
+		}
+	}
+	if got := w.do("HEAD", "/healthz", ""); got.Code != 200 {
+		t.Errorf("HEAD where GET is answered: %d", got.Code)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +31,7 @@ func IssueToken(ctx context.Context, st *store.Store, r ledger.TokenRecord, by l
 	}
 	for _, scope := range r.Scopes {
 		if !slices.Contains(Scopes, scope) {
-			return "", r, fmt.Errorf("no scope %q; there are %s", scope, strings.Join(Scopes, ", "))
+			return "", r, usagef("no scope %q; there are %s", scope, strings.Join(Scopes, ", "))
 		}
 	}
 	key, err := st.SigningKey(ctx)
@@ -113,7 +112,8 @@ func (s *Server) verify(ctx context.Context, raw string) (goodToken, error) {
 		jwt.WithExpirationRequired(), jwt.WithIssuedAt(),
 		jwt.WithTimeFunc(func() time.Time { return time.UnixMilli(s.Store.Now()) }),
 		jwt.WithStrictDecoding())
-	if err != nil || claims.ID == "" {
+	// An expiry in milliseconds is a mistake, not a very long life.
+	if err != nil || claims.ID == "" || claims.ExpiresAt.Year() > 9999 {
 		return goodToken{}, newProblem("unauthorized", "")
 	}
 	now := s.Store.Now()

@@ -20,6 +20,11 @@ import (
 
 // What the command line does with an instance. main.go has the flags.
 
+// Usage is a command that was called wrongly: exit 2.
+type Usage struct{ error }
+
+func usagef(format string, args ...any) error { return Usage{fmt.Errorf(format, args...)} }
+
 // operator is who the log names for commands: whoever may read the data folder.
 var operator = ledger.Holder{Kind: ledger.Person, Name: "command line"}
 
@@ -32,16 +37,17 @@ type TokenOptions struct {
 	TTL                        time.Duration
 }
 
-// CreateToken makes an agent's token and returns it.
-func (i *Instance) CreateToken(ctx context.Context, o TokenOptions) (string, error) {
+// CreateToken makes an agent's token and returns it. What else there is to say
+// goes to notes.
+func (i *Instance) CreateToken(ctx context.Context, o TokenOptions, notes io.Writer) (string, error) {
 	if err := checkTenant(o.Tenant); err != nil {
 		return "", err
 	}
 	if !operationID.MatchString(o.Agent) {
-		return "", fmt.Errorf("--agent %q: use 1 to 128 of letters, digits, . _ : and -, first a letter or digit", o.Agent)
+		return "", usagef("--agent %q: use 1 to 128 of letters, digits, . _ : and -, first a letter or digit", o.Agent)
 	}
 	if o.TTL <= 0 {
-		return "", fmt.Errorf("--ttl %s: give a duration longer than nothing, such as 720h", o.TTL)
+		return "", usagef("--ttl %s: give a duration longer than nothing, such as 720h", o.TTL)
 	}
 	r := ledger.TokenRecord{TenantID: o.Tenant, Agent: o.Agent, Owner: strings.ToLower(o.Owner), Scopes: o.Scopes,
 		ActionTypes: o.ActionTypes, Rails: o.Rails, Currency: strings.ToUpper(o.Currency),
@@ -50,7 +56,24 @@ func (i *Instance) CreateToken(ctx context.Context, o TokenOptions) (string, err
 		return "", err
 	}
 	signed, _, err := IssueToken(ctx, i.Store, r, operator)
+	if err == nil {
+		err = i.noteOwner(ctx, r.Owner, notes)
+	}
 	return signed, err
+}
+
+// noteOwner says so when nobody is set up under the owner's address: four eyes
+// compare it with who decides, and a slip of the hand would switch them off.
+func (i *Instance) noteOwner(ctx context.Context, owner string, notes io.Writer) error {
+	if owner == "" {
+		return nil
+	}
+	_, _, err := i.Store.PersonByEmail(ctx, owner)
+	if errors.Is(err, store.ErrNotFound) {
+		fmt.Fprintf(notes, "note: nobody is set up as %s; check the spelling, since whoever has that address may not decide alone on what this agent asks for\n", owner)
+		return nil
+	}
+	return err
 }
 
 // checkToken refuses a narrowing to something that does not exist: it would be
@@ -59,23 +82,26 @@ func (i *Instance) checkToken(r *ledger.TokenRecord, maxAmount string) error {
 	book := i.Store.Rulebook(r.TenantID)
 	for _, a := range r.ActionTypes {
 		if book.Actions[a] == nil {
-			return fmt.Errorf("--action-type %q is not configured for tenant %s", a, r.TenantID)
+			return usagef("--action-type %q is not configured for tenant %s", a, r.TenantID)
 		}
 	}
 	for _, rail := range r.Rails {
 		if _, ok := book.Rails[rail]; !ok {
-			return fmt.Errorf("--rail %q is not configured for tenant %s", rail, r.TenantID)
+			return usagef("--rail %q is not configured for tenant %s", rail, r.TenantID)
 		}
 	}
 	if (maxAmount == "") != (r.Currency == "") {
-		return fmt.Errorf("--max-amount and --currency go together")
+		return usagef("--max-amount and --currency go together")
 	}
 	if maxAmount == "" {
 		return nil
 	}
 	amount, err := book.Currencies.MinorUnits(maxAmount, r.Currency)
 	if err != nil {
-		return fmt.Errorf("--max-amount: %w", err)
+		return usagef("--max-amount: %w", err)
+	}
+	if amount <= 0 {
+		return usagef("--max-amount %s: a cap is more than nothing", maxAmount)
 	}
 	r.MaxAmount = &amount
 	return nil
@@ -114,7 +140,11 @@ func (i *Instance) CreateUser(ctx context.Context, o UserOptions, out io.Writer)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "%s is set up in %s as %s\n", p.Email, p.TenantID, strings.Join(p.Roles, ", "))
+	without := ""
+	if hash == "" {
+		without = ", without a password: nobody can sign in so yet; pass one with --password-stdin when creating"
+	}
+	_, err = fmt.Fprintf(out, "%s is set up in %s as %s%s\n", p.Email, p.TenantID, strings.Join(p.Roles, ", "), without)
 	return err
 }
 
@@ -193,6 +223,9 @@ func (i *Instance) SetUpLink(ctx context.Context, out io.Writer, base string) er
 	if err != nil {
 		return err
 	}
+	if base == "" {
+		base = "http://" + i.address()
+	}
 	_, err = fmt.Fprintf(out, "Set-up code %s, one use, 30 minutes\n  %s/setup?code=%s\n", code, strings.TrimRight(base, "/"), code)
 	return err
 }
@@ -200,14 +233,14 @@ func (i *Instance) SetUpLink(ctx context.Context, out io.Writer, base string) er
 func checkPerson(p ledger.PersonRecord) error {
 	address, err := mail.ParseAddress(p.Email)
 	if err != nil || address.Address != strings.TrimSpace(p.Email) {
-		return fmt.Errorf("%q is not an e-mail address", p.Email)
+		return usagef("--email %q is not an e-mail address", p.Email)
 	}
 	if len(p.Roles) == 0 {
-		return fmt.Errorf("give at least one role: %s", strings.Join(Roles, ", "))
+		return usagef("give at least one --role: %s", strings.Join(Roles, ", "))
 	}
 	for _, r := range p.Roles {
 		if !slices.Contains(Roles, r) {
-			return fmt.Errorf("no role %q; there are %s", r, strings.Join(Roles, ", "))
+			return usagef("no role %q; there are %s", r, strings.Join(Roles, ", "))
 		}
 	}
 	return nil
@@ -215,7 +248,7 @@ func checkPerson(p ledger.PersonRecord) error {
 
 func checkTenant(name string) error {
 	if !dispatch.TenantName(name) {
-		return fmt.Errorf("--tenant %q: use 1 to 63 of a-z, 0-9 and -", name)
+		return usagef("--tenant %q: use 1 to 63 of a-z, 0-9 and -", name)
 	}
 	return nil
 }
@@ -225,7 +258,7 @@ func (i *Instance) RunJobs(ctx context.Context, name string, out io.Writer, asJS
 	names := i.Scheduler.Jobs()
 	if name != "" {
 		if !slices.Contains(names, name) {
-			return fmt.Errorf("--job %q: there are %s", name, strings.Join(names, ", "))
+			return usagef("--job %q: there are %s", name, strings.Join(names, ", "))
 		}
 		names = []string{name}
 	}
@@ -244,7 +277,7 @@ func (i *Instance) RunJobs(ctx context.Context, name string, out io.Writer, asJS
 // the operations of the last days.
 func (i *Instance) BacktestPolicy(ctx context.Context, file string, days int, out io.Writer, asJSON bool) error {
 	if days < 1 || days > 36500 {
-		return fmt.Errorf("--days %d: give a number from 1 to 36500", days)
+		return usagef("--days %d: give a number from 1 to 36500", days)
 	}
 	c, err := dispatch.ReadConfig(file, os.LookupEnv, time.Now, nil)
 	if err != nil {

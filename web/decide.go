@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -48,6 +49,9 @@ func receipt(b brought, o ledger.Operation, d *store.Decision) (problem string) 
 	if d.Amount == nil && o.Terms.HasAmount {
 		return "The amount that the provider shows is needed."
 	}
+	if problem = asApproved(b, o, d); problem != "" {
+		return problem
+	}
 	return reason(b, o, d)
 }
 
@@ -65,7 +69,25 @@ func bothReceipts(b brought, o ledger.Operation, d *store.Decision) (problem str
 	if d.Amount, problem = typedAmount(typed(b, "amount"), o, b.money); problem != "" {
 		return problem
 	}
+	if problem = asApproved(b, o, d); problem != "" {
+		return problem
+	}
 	return reason(b, o, d)
+}
+
+// asApproved asks once more about an amount that is not the one approved: it is
+// a slip of the hand more often than the truth.
+func asApproved(b brought, o ledger.Operation, d *store.Decision) string {
+	d.Differs = typed(b, "differs") == "yes"
+	switch {
+	case d.Amount == nil || !o.Terms.HasAmount || *d.Amount == o.Terms.Amount:
+		return ""
+	case *d.Amount == 0:
+		return "The amount must be more than nothing. Where no money moved, it did not happen."
+	case !d.Differs:
+		return fmt.Sprintf("You typed %s; %s was approved.", b.money.Format(*d.Amount, o.Terms.Currency), b.money.Format(o.Terms.Amount, o.Terms.Currency))
+	}
+	return ""
 }
 
 func original(b brought, o ledger.Operation, d *store.Decision) string {
@@ -95,12 +117,23 @@ func (s *Server) decide(c echo.Context, p ledger.PersonRecord) error {
 		return s.askAnew(c, p, o, d.Seen, name, problem)
 	}
 	if _, err := a.take(s.Store, ctx, p.TenantID, id, d); err != nil {
-		return s.notDecided(c, p, id, d.Seen, name, err)
+		return s.refused(c, p, o, d.Seen, name, err)
 	}
 	if name == "look-again" {
 		s.lookNow(ctx)
 	}
 	return c.Redirect(http.StatusSeeOther, operationPath(id)+"/done?act="+name)
+}
+
+// refused answers what the store did not take. Where the person may decide so,
+// and the moment is right, it is about what was typed: the form comes back.
+func (s *Server) refused(c echo.Context, p ledger.PersonRecord, o ledger.Operation, seen store.Seen, name string, refusal error) error {
+	if errors.Is(refusal, store.ErrForbidden) && !errors.Is(refusal, store.ErrStale) {
+		if d, _, err := s.verdict(c, p, o, name); err == nil && d.Allowed {
+			return s.askAnew(c, p, o, seen, name, sentence(refusal))
+		}
+	}
+	return s.notDecided(c, p, o.OperationID, seen, name, refusal)
 }
 
 // lookNow asks the provider while the person waits, but not for ever: the job's
@@ -132,6 +165,9 @@ func (s *Server) askAnew(c echo.Context, p ledger.PersonRecord, o ledger.Operati
 	for field := range c.Request().PostForm {
 		form.Values[field] = cut(typed(c, field), 4*maxReason)
 	}
+	if amount, problem := typedAmount(typed(c, "amount"), o, s.Store.Rulebook(p.TenantID).Currencies); problem == "" && amount != nil {
+		form.Differs = o.Terms.HasAmount && *amount != o.Terms.Amount && *amount > 0
+	}
 	return s.drawOperation(c, p, o, http.StatusUnprocessableEntity, form)
 }
 
@@ -158,6 +194,13 @@ func (s *Server) notDecided(c echo.Context, p ledger.PersonRecord, id string, se
 	o, err := s.Store.Operation(c.Request().Context(), p.TenantID, id)
 	if err != nil {
 		return err
+	}
+	if stale && seen.Fingerprint == o.Fingerprint {
+		if own, err := s.decidedSince(c, p, o, seen, name); err != nil {
+			return err
+		} else if own {
+			return c.Redirect(http.StatusSeeOther, operationPath(id)+"/done?act="+name)
+		}
 	}
 	f, err := s.frame(c, views.AtOperations, p)
 	if err != nil {
@@ -213,7 +256,46 @@ func (s *Server) conflict(c echo.Context, f views.Frame, p ledger.PersonRecord, 
 			won.Actor = other.Display()
 		}
 	}
-	return render(c, http.StatusConflict, views.Message(views.Conflict(f, o, won)))
+	approvals, err := s.Store.Approvals(c.Request().Context(), p.TenantID, o.OperationID)
+	if err != nil {
+		return err
+	}
+	given := 0
+	for _, a := range approvals {
+		if a.Decision == "approve" && a.VoidedAt == 0 {
+			given++
+		}
+	}
+	if ledger.Event(won.Event) == ledger.Approve {
+		won.Sentence = ownWords(won) // the page itself says who approved
+	}
+	return render(c, http.StatusConflict, views.Message(views.Conflict(f, o, won, given)))
+}
+
+// decidedSince reports whether this person took the act after what the form had
+// seen: a button that was pressed twice decided once, and that was it.
+func (s *Server) decidedSince(c echo.Context, p ledger.PersonRecord, o ledger.Operation, seen store.Seen, name string) (bool, error) {
+	log, err := s.Store.Timeline(c.Request().Context(), p.TenantID, o.OperationID)
+	if err != nil {
+		return false, err
+	}
+	changes := o.Version - seen.Version
+	for i, e := range slices.Backward(log) {
+		if changes <= 0 {
+			return false, nil
+		}
+		if e.Object != "operation" {
+			continue
+		}
+		if e.ActorKind == ledger.Person && e.Actor == p.Email {
+			return decidedSo(log[:i+1], p, name), nil
+		}
+		// What changes no status raises the version where somebody could see the difference.
+		if e.From != e.To || e.Event == "approve" || e.Event == "look" || ledger.Event(e.Event) == ledger.Restore {
+			changes--
+		}
+	}
+	return false, nil
 }
 
 // whoWasFirst is the entry that a person should hear of among the last changes
@@ -258,8 +340,8 @@ func (s *Server) done(c echo.Context, p ledger.PersonRecord) error {
 		leavesIn = o.NextSendAt - f.Now
 	}
 	page := views.Done(f, s.veil(p, o), name, leavesIn)
-	if name == "still-unknown" && o.Status == ledger.UnknownHold {
-		page.Lines = []string{"Nothing is sent. There is nothing left to ask, so it is held again until a person settles it."}
+	if rail, _ := s.Store.Rulebook(p.TenantID).Route(o); name == "send-again" && keyUntil(o, rail, f.Now) <= f.Now {
+		page = views.DoubleSend(page, o)
 	}
 	return render(c, http.StatusOK, views.Message(page))
 }

@@ -27,8 +27,8 @@ var everyAct = []deciding{
 	{"reject", (*world).askedFor, []string{"reason", "wrong account"}, ledger.Rejected, ledger.Denied, false},
 	{"reject", (*world).overlapping, []string{"reason", "not wanted"}, ledger.Rejected, ledger.Denied, false},
 	{"ask-changes", (*world).askedFor, []string{"reason", "less, please"}, ledger.Rejected, ledger.Denied, false},
-	{"happened", quietHold, []string{"receipt_id", "w_1", "amount", "48.00", "reason", "dashboard"}, ledger.Confirmed, "", false},
-	{"happened-twice", quietHold, []string{"receipt_id", "w_1", "second_receipt_id", "w_2", "reason", "dashboard"}, ledger.Confirmed, "", false},
+	{"happened", quietHold, []string{"receipt_id", "w_1_{op}", "amount", "48.00", "reason", "dashboard"}, ledger.Confirmed, "", false},
+	{"happened-twice", quietHold, []string{"receipt_id", "w_1_{op}", "second_receipt_id", "w_2_{op}", "reason", "dashboard"}, ledger.Confirmed, "", false},
 	{"did-not-happen", quietHold, []string{"reason", "their support says so"}, ledger.Rejected, ledger.NotExecuted, false},
 	{"send-again", quietHold, []string{"reason", "they lost it"}, ledger.Ready, "", true},
 	{"still-unknown", freshHold, nil, ledger.UnknownHold, ledger.Inconclusive, false}, // this rail can't be asked: held again at once
@@ -134,7 +134,7 @@ func TestEveryActIsTakenByWhoMayAndByNobodyElse(t *testing.T) {
 func (c deciding) filledIn(o ledger.Operation) string {
 	form := url.Values{"fingerprint": {o.Fingerprint}, "version": {strconv.FormatInt(o.Version, 10)}}
 	for i := 0; i < len(c.form); i += 2 {
-		form.Set(c.form[i], c.form[i+1])
+		form.Set(c.form[i], strings.ReplaceAll(c.form[i+1], "{op}", o.OperationID))
 	}
 	return form.Encode()
 }

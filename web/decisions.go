@@ -108,6 +108,8 @@ func notNow(name string, o ledger.Operation, rail ledger.Rail, now int64) (why s
 	switch {
 	case name == "look-again":
 		return cannotLook(o, rail), 0
+	case o.Status == ledger.UnknownHold && o.Reason == ledger.ReceiptMismatch && (e == ledger.SayNotHappened || e == ledger.SendAgain):
+		return "The provider's receipt is on record.", 0
 	case e == ledger.SendAgain && o.Accepted:
 		return "The provider accepted it and owes us the outcome; it is never sent again.", 0
 	case e == ledger.Approve && o.Asked.ExpiresAt > 0 && o.Asked.ExpiresAt <= now:

@@ -58,7 +58,7 @@ func seedCast(ctx context.Context, i *Instance) (cast, error) {
 		c.links[rand.Text()] = p.email
 	}
 	for _, a := range demoAgents {
-		token, err := i.CreateToken(ctx, TokenOptions{Tenant: dispatch.DefaultTenant, Agent: a.name, Owner: a.owner, TTL: demoTokenLife})
+		token, err := i.CreateToken(ctx, TokenOptions{Tenant: dispatch.DefaultTenant, Agent: a.name, Owner: a.owner, TTL: demoTokenLife}, io.Discard)
 		if err != nil {
 			return c, err
 		}

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -58,7 +59,7 @@ func typed(c echo.Context, name string) string {
 // checkText says what is wrong with a typed text; nothing if it may be kept.
 func checkText(what, text string, limit int, needed bool) string {
 	switch {
-	case needed && text == "":
+	case needed && !legible(text):
 		return what + " is needed."
 	case !utf8.ValidString(text):
 		return what + " has bytes that are no text. Type it again."
@@ -66,6 +67,15 @@ func checkText(what, text string, limit int, needed bool) string {
 		return fmt.Sprintf("%s is too long: %d characters, and at most %d are kept.", what, utf8.RuneCountInString(text), limit)
 	}
 	return ""
+}
+
+// legible reports whether a text has anything to read: a letter, a digit or a
+// symbol that is drawn. Invisible characters say nothing.
+func legible(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.In(r, unicode.L, unicode.N, unicode.S) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) &&
+			r != '\u2800' && r != utf8.RuneError // a Braille cell without dots
+	})
 }
 
 // typedAmount reads a decimal in the operation's currency as minor units.

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -17,8 +18,47 @@ func (s *Server) holdPage(page views.OperationPage, o ledger.Operation) views.Ho
 	rail, _ := s.Store.Rulebook(o.TenantID).Route(o)
 	hold := views.HoldPage{OperationPage: page, Usual: usualReasons}
 	hold.Says = evidenceSays(o, page.Evidence)
+	if o.Reason == ledger.ReceiptMismatch {
+		hold.Differs = receiptDiffers(page, o, rail)
+		return hold
+	}
 	hold.Missing = missing(o, rail, page.Frame.Now)
 	return hold
+}
+
+// receiptDiffers puts what was approved beside what the provider's receipt shows,
+// member by member. The log entry of the hold carries the receipt.
+func receiptDiffers(page views.OperationPage, o ledger.Operation, rail ledger.Rail) (rows []views.Field) {
+	var shown ledger.Receipt
+	for _, e := range page.Log {
+		if ledger.Event(e.Event) == ledger.Mismatch && e.Fact != "" {
+			shown = ledger.Receipt{}
+			if json.Unmarshal([]byte(e.Fact), &shown) != nil {
+				return nil
+			}
+		}
+	}
+	if shown.ID == "" {
+		return nil
+	}
+	money := page.Frame.Money
+	amount := "none"
+	if shown.Amount != nil {
+		amount = money.Short(*shown.Amount, orText(shown.Currency, o.Terms.Currency))
+	}
+	for _, differs := range ledger.Compare(o, shown, rail.Compared) {
+		f := map[string]views.Field{
+			"/amount":    {Label: "Amount", Was: money.Short(o.Terms.Amount, o.Terms.Currency), Value: amount},
+			"/currency":  {Label: "Currency", Was: o.Terms.Currency, Value: orText(shown.Currency, "none")},
+			"/recipient": {Label: "Recipient", Was: o.Terms.Recipient, Value: orText(shown.Recipient, "none")},
+			"/reference": {Label: "Reference", Was: o.Terms.Reference, Value: orText(shown.Reference, "none")},
+			"/stamp":     {Label: "Our stamp", Was: o.OrderID, Value: orText(shown.Stamp, "none")},
+		}[differs]
+		if f.Label != "" {
+			rows = append(rows, f)
+		}
+	}
+	return rows
 }
 
 // evidenceSays counts what was found and what was looked for in vain.

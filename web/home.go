@@ -57,7 +57,14 @@ func (s *Server) owedNeeds(ctx context.Context, p ledger.PersonRecord) ([]views.
 	var needs []views.Need
 	for _, r := range owed {
 		if r.Open > 0 {
-			needs = append(needs, views.Need{Refund: &r, Since: r.OpenedAt, Sentence: "Money went out that should not have. It is owed until it is settled."})
+			n := views.Need{Refund: &r, Since: r.OpenedAt, Sentence: "Money was taken that should not have been. It is owed until it is settled."}
+			if r.Direction == "owed_to_us" {
+				n.Sentence = "Money went out that should not have. It is owed to us until it is settled."
+			}
+			if o, err := s.Store.Operation(ctx, p.TenantID, r.OperationID); err == nil {
+				n.Operation = s.veil(p, o)
+			}
+			needs = append(needs, n)
 		}
 	}
 	return needs, nil
@@ -79,7 +86,7 @@ func (s *Server) firstDay(ctx context.Context, p ledger.PersonRecord, page *view
 	}
 	page.Cards = []views.Card{
 		{Title: "Send a first operation", Text: "Let an agent, or the command above, submit one. It stands here when it needs you.", URL: "/operations", Done: !page.NothingEver},
-		{Title: "Add a second person", Text: "holdfast user create --tenant " + p.TenantID + " --email … --role approver. Until then you may decide alone on what your agents ask for, stamped Self-approved.", Done: people > 1},
+		{Title: "Add a second person", Text: views.Command(s.Folder, "user create") + " --tenant " + p.TenantID + " --email … --role approver. Until then you may decide alone on what your agents ask for, stamped Self-approved.", Done: people > 1},
 	}
 	return nil
 }

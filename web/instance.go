@@ -26,6 +26,7 @@ type Instance struct {
 	Log       *slog.Logger
 
 	options   InstanceOptions
+	listens   atomic.Pointer[string] // where it answers, while it serves
 	config    atomic.Pointer[dispatch.Config]
 	sandboxes *dispatch.Sandboxes
 }
@@ -80,11 +81,24 @@ func (i *Instance) Reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if was := i.Config(); was != nil && asksAnything(was) && !asksAnything(c) {
+		return fmt.Errorf("%s names no action type any more; a file cut short would stop every agent", c.Source)
+	}
 	if err := i.Store.SetRulebooks(ctx, c.Rulebooks()); err != nil {
 		return err
 	}
 	i.config.Store(c)
 	return nil
+}
+
+// asksAnything reports whether agents may ask for anything at all.
+func asksAnything(c *dispatch.Config) bool {
+	for _, t := range c.Tenants {
+		if len(t.Routes) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Close ends the providers that were started and lets the ledger go.
@@ -144,14 +158,24 @@ func (i *Instance) Serve(ctx context.Context, o ServeOptions) error {
 	working.Go(func() { schedule <- i.Scheduler.Start(work) })
 	working.Go(func() { i.reloadOnHangup(work) })
 
-	s := &Server{Store: i.Store, Config: i.Config, Scheduler: i.Scheduler, Log: i.Log, Test: o.Test, SignInLinks: o.SignInLinks}
+	s := &Server{Store: i.Store, Config: i.Config, Scheduler: i.Scheduler, Log: i.Log, Test: o.Test, Folder: i.options.Folder, SignInLinks: o.SignInLinks}
+	addr := l.Addr().String()
+	i.listens.Store(&addr)
 	if o.Ready != nil {
-		o.Ready(l.Addr().String())
+		o.Ready(addr)
 	}
 	err = s.Serve(work, l)
 	endWork()
 	working.Wait()
 	return errors.Join(err, <-schedule)
+}
+
+// address is where the server answers, or would by default.
+func (i *Instance) address() string {
+	if addr := i.listens.Load(); addr != nil {
+		return visitable(*addr)
+	}
+	return "127.0.0.1:8420"
 }
 
 func (i *Instance) reloadOnHangup(ctx context.Context) {

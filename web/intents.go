@@ -23,7 +23,12 @@ type intentBody struct {
 	Previous    *string          `json:"previous"`
 	Poll        string           `json:"poll"`
 	Operation   *ledger.Envelope `json:"operation"`
+	Detail      string           `json:"detail"`
+	CreatedAt   *string          `json:"created_at"`
 }
+
+// storeTheName is what an agent reads that has just been given an id.
+const storeTheName = "Store operation_id now and submit the purchase under it, however often you have to. Nothing was sent."
 
 type quoteBody struct {
 	ID        string  `json:"id,omitempty"`
@@ -55,7 +60,8 @@ func (s *Server) intend(c echo.Context) error {
 	}
 	body := intentBody{OperationID: found.Intent.OperationID, ActionType: found.Intent.ActionType,
 		Reference: given(want.Reference), RunID: given(want.RunID), Step: given(want.Step), Quote: quoteOf(found.Intent.Quote),
-		Previous: given(found.Intent.Previous), Poll: "/v1/operations/" + found.Intent.OperationID}
+		Previous: given(found.Intent.Previous), Poll: "/v1/operations/" + found.Intent.OperationID,
+		Detail: storeTheName, CreatedAt: utc(found.Intent.CreatedAt)}
 	status := http.StatusCreated
 	if found.Existed {
 		status = http.StatusOK
@@ -69,7 +75,7 @@ func (s *Server) intend(c echo.Context) error {
 		if err != nil {
 			return err
 		}
-		body.Operation = &e
+		body.Operation, body.Detail, body.CreatedAt = &e, e.Detail, &e.CreatedAt
 	}
 	c.Response().Header().Set("Location", body.Poll)
 	return writeJSON(c, status, echo.MIMEApplicationJSON, body)
@@ -93,6 +99,10 @@ func (s *Server) readIntent(c echo.Context, who caller) (ledger.Intent, error) {
 	}
 	if err := who.mayUse(action.Name, action.Rail); err != nil {
 		return want, err
+	}
+	want.Reference = action.Read("reference", want.Reference)
+	if q := want.Quote; q != nil {
+		q.Recipient, q.Currency = action.Read("recipient", q.Recipient), action.Read("currency", q.Currency)
 	}
 	if want.Reference == "" && (want.RunID == "" || want.Step == "") {
 		return want, newProblem("invalid_request", "Give a reference, or a run_id and a step: by them the same purchase finds its id again. Nothing was recorded.")
@@ -135,11 +145,17 @@ func quoteOf(q *ledger.Quote) *quoteBody {
 		return nil
 	}
 	b := &quoteBody{ID: q.ID, Amount: q.Amount, Currency: q.Currency, Recipient: q.Recipient}
-	if q.ExpiresAt > 0 {
-		at := time.UnixMilli(q.ExpiresAt).UTC().Format(time.RFC3339)
-		b.ExpiresAt = &at
-	}
+	b.ExpiresAt = utc(q.ExpiresAt)
 	return b
+}
+
+// utc is a time as JSON has it; null where there is none.
+func utc(ms int64) *string {
+	if ms == 0 {
+		return nil
+	}
+	at := time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+	return &at
 }
 
 // disagree answers what contradicts the record with the places that differ.

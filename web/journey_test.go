@@ -107,7 +107,7 @@ func startJourney(t *testing.T, config string) journey {
 
 func (j journey) newToken(agent string) string {
 	j.t.Helper()
-	token, err := j.CreateToken(j.t.Context(), TokenOptions{Tenant: "default", Agent: agent, Owner: "owner@example.com", TTL: time.Hour})
+	token, err := j.CreateToken(j.t.Context(), TokenOptions{Tenant: "default", Agent: agent, Owner: "owner@example.com", TTL: time.Hour}, io.Discard)
 	must(j.t, err)
 	return token
 }

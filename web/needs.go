@@ -37,7 +37,15 @@ func (s *Server) waitingIn(ctx context.Context, p ledger.PersonRecord, statuses 
 // need is the row of one operation: why it is here, and since when.
 func (s *Server) need(ctx context.Context, p ledger.PersonRecord, o ledger.Operation) (views.Need, error) {
 	rail, _ := s.Store.Rulebook(p.TenantID).Route(o)
-	n := views.Need{Operation: s.veil(p, o), Since: o.CreatedAt, Sentence: whyHere(o, rail, s.Store.Now())}
+	var attempts []ledger.Attempt
+	if o.Status == ledger.UnknownHold && o.Attempts > 0 {
+		all, err := s.Store.Attempts(ctx, p.TenantID, o.OperationID)
+		if err != nil {
+			return views.Need{}, err
+		}
+		attempts = all
+	}
+	n := views.Need{Operation: s.veil(p, o), Since: o.CreatedAt, Sentence: whyHere(o, attempts, rail, s.Store.Now())}
 	if o.UnknownSince > 0 {
 		n.Since = o.UnknownSince
 	}
@@ -51,14 +59,14 @@ func (s *Server) need(ctx context.Context, p ledger.PersonRecord, o ledger.Opera
 	return n, err
 }
 
-func whyHere(o ledger.Operation, rail ledger.Rail, now int64) string {
+func whyHere(o ledger.Operation, attempts []ledger.Attempt, rail ledger.Rail, now int64) string {
 	switch {
 	case o.Status == ledger.AwaitingApproval && o.PolicyRow == "":
 		return "No rule fits it, so people are asked."
 	case o.Status == ledger.AwaitingApproval:
 		return fmt.Sprintf("Rule “%s” asks for people.", o.PolicyRow)
 	case o.Status == ledger.UnknownHold:
-		return views.HoldReason(o.Reason) + "." + keyLeft(o, rail, now)
+		return views.HoldReason(o, attempts) + "." + keyLeft(o, rail, now)
 	case o.Looks == 1:
 		return "The provider has not shown whether it happened; asked once so far." + keyLeft(o, rail, now)
 	}
@@ -73,9 +81,15 @@ func keyLeft(o ledger.Operation, rail ledger.Rail, now int64) string {
 }
 
 // keyUntil is how long a same-key send is safe; zero where the rail promises
-// nothing. Of what was not sent yet, it is counted from now.
+// nothing for this key. Of what was not sent yet, it is counted from now; of what
+// may have been sent before a restore, nobody knows since when.
 func keyUntil(o ledger.Operation, rail ledger.Rail, now int64) int64 {
-	if rail.Dedupe.Retention <= 0 || rail.Dedupe.By != ledger.DedupeKey && rail.Dedupe.By != ledger.DedupeNatural {
+	sent := o.Attempts > 0 || o.Quarantined
+	switch {
+	case rail.Dedupe.By != ledger.DedupeKey && rail.Dedupe.By != ledger.DedupeNatural,
+		rail.Dedupe.By == ledger.DedupeKey && rail.Dedupe.Retention <= 0,
+		sent && o.FirstMarkAt == 0,
+		sent && (o.RailAddress != rail.Address || o.RailAccount != rail.Account):
 		return 0
 	}
 	if o.FirstMarkAt == 0 {

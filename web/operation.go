@@ -61,8 +61,14 @@ func (s *Server) operationPage(c echo.Context, p ledger.PersonRecord, o ledger.O
 	if s.conceals(p, o) {
 		page.Concealed = "Some of it is sensitive, and your role sees only the fields that are not."
 	}
+	page.Recognised = page.KeyUntil > page.Frame.Now
+	if r := s.Config().Route(o); r != nil {
+		if until := r.Breaker().OpenUntil(time.UnixMilli(page.Frame.Now)); !until.IsZero() {
+			page.RestsUntil = until.UnixMilli()
+		}
+	}
 	for _, fill := range []func(context.Context, ledger.PersonRecord, ledger.Operation, *views.OperationPage) error{
-		s.fillRecord, s.fillFields, s.fillRequest, s.fillRelatives, s.fillDecisions,
+		s.fillRecord, s.fillFields, s.fillRequest, s.fillRelatives, s.fillRefund, s.fillDecisions,
 	} {
 		if err := fill(ctx, p, o, &page); err != nil {
 			return page, err
@@ -86,6 +92,9 @@ func (s *Server) fillRecord(ctx context.Context, p ledger.PersonRecord, o ledger
 	if page.Log, err = s.Store.Timeline(ctx, p.TenantID, o.OperationID); err != nil {
 		return err
 	}
+	if page.TypedBy, err = s.typedBy(ctx, o, page.Log); err != nil {
+		return err
+	}
 	if page.Concealed != "" {
 		for i := range page.Log {
 			page.Log[i].Fact = ""
@@ -98,6 +107,31 @@ func (s *Server) fillRecord(ctx context.Context, p ledger.PersonRecord, o ledger
 		}
 	}
 	return err
+}
+
+// typedBy names the person whose word the receipt is; empty where a machine
+// brought it.
+func (s *Server) typedBy(ctx context.Context, o ledger.Operation, log []ledger.Entry) (string, error) {
+	if o.Receipt == nil {
+		return "", nil
+	}
+	for _, e := range slices.Backward(log) {
+		if e.To == ledger.Confirmed && ledger.Event(e.Event) == ledger.SayHappened && e.ActorKind == ledger.Person {
+			return s.nameOf(ctx, o.TenantID, e.Actor)
+		}
+	}
+	return "", nil
+}
+
+// nameOf is how pages call the person with an e-mail.
+func (s *Server) nameOf(ctx context.Context, tenant, email string) (string, error) {
+	people, err := s.Store.People(ctx, tenant)
+	for _, p := range people {
+		if p.Email == email {
+			return p.Display(), err
+		}
+	}
+	return email, err
 }
 
 // fillFields reads the payload as rows, compared with the operation that this
@@ -208,6 +242,8 @@ func railSays(rail ledger.Rail) string {
 	switch {
 	case rail.Dedupe.By == ledger.DedupeKey && rail.Dedupe.Retention > 0:
 		says = append(says, "Same-key resend: promised for "+long(rail.Dedupe.Retention)+".")
+	case rail.Dedupe.By == ledger.DedupeNatural && rail.Dedupe.Retention == 0:
+		says = append(says, "A repeat is recognised by what it is.")
 	case rail.Dedupe.By == ledger.DedupeNatural && rail.Dedupe.Retention > 0:
 		says = append(says, "A repeat is recognised by what it is, for "+long(rail.Dedupe.Retention)+".")
 	default:

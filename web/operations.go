@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -34,7 +35,9 @@ func (s *Server) operations(c echo.Context, p ledger.PersonRecord) error {
 	return render(c, http.StatusOK, views.Operations(page))
 }
 
-func asked(c echo.Context, name string) string { return cut(c.QueryParam(name), 4*maxID) }
+func asked(c echo.Context, name string) string {
+	return strings.TrimSpace(cut(c.QueryParam(name), 4*maxID))
+}
 
 func (s *Server) fillList(c echo.Context, p ledger.PersonRecord, page *views.OperationsPage) error {
 	ctx, filter := c.Request().Context(), page.Filter
@@ -67,5 +70,12 @@ func (s *Server) fillList(c echo.Context, p ledger.PersonRecord, page *views.Ope
 		page.Curl = s.firstCurl(c, p.TenantID)
 	}
 	page.Ever = len(page.Items) > 0
+	if !page.Ever && query.Cursor != "" { // older than the oldest, and not the first day
+		first, err := s.Store.Operations(ctx, p.TenantID, store.Filter{Limit: 1})
+		if err != nil {
+			return err
+		}
+		page.Ever = len(first.Items) > 0
+	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -93,7 +94,7 @@ func (s *Server) strip(ctx context.Context, tenant string) (views.Counts, error)
 		}
 	}
 	return views.Counts{Approvals: c.Approvals, Unknown: c.Unknown, OldestUnknownAt: c.OldestSince, AtRisk: sums(c.AtRisk),
-		Owed: c.OwedEntries, OwedSums: sums(c.Owed), CheckedAt: checked}, nil
+		Owed: c.OwedEntries, OwedSums: sums(c.Owed), OwedToUs: c.OwedToUsEntries, OwedToUsSums: sums(c.OwedToUs), CheckedAt: checked}, nil
 }
 
 // sums lists amounts by currency, in the order of the alphabet.
@@ -149,6 +150,34 @@ func (s *Server) errorFrame(c echo.Context, p ledger.PersonRecord) views.Frame {
 		return s.outside(c)
 	}
 	return f
+}
+
+type markedCrossSite struct{}
+
+// markCrossSite lets a form that came from another site go no further than
+// refuseCrossSite: only the answer is made by the ordinary way.
+func markCrossSite(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), markedCrossSite{}, true)))
+	})
+}
+
+// refuseCrossSite says that nothing was recorded, and leads back.
+func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Request().Context().Value(markedCrossSite{}) == nil {
+			return next(c)
+		}
+		if isAPI(c) {
+			return problemf("forbidden", "The request came from a page of another site. Nothing was recorded or sent.")
+		}
+		back := ""
+		if id := c.Param("id"); id != "" && strings.HasPrefix(c.Path(), "/operations/") {
+			back = operationPath(id)
+		}
+		// Whoever sent it may not have been the person: the page shows nothing of theirs.
+		return render(c, http.StatusForbidden, views.Message(views.CrossSite(s.outside(c), back)))
+	}
 }
 
 // errorPage answers a browser whose request no page took.

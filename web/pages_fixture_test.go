@@ -26,6 +26,7 @@ rails:
     send: { method: POST, path: /payments }
     answers: [ { status: [201], means: confirmed } ]
     receipt: { id: /id, amount: /amount }
+    stamp: { header: X-Operation }
     lookup: { path: "/payments?reference={order_id}", items: /data }
   wire:
     adapter: http
@@ -77,12 +78,13 @@ func (b browser) post(path string, form url.Values, headers ...string) *httptest
 	return b.do(http.MethodPost, path, form.Encode(), headers...)
 }
 
-// act sends the form of a decision as it would stand on the page now.
+// act sends the form of a decision as it would stand on the page now. {op} in a
+// field is the operation's id: one receipt proves one purchase.
 func (b browser) act(o ledger.Operation, name string, fields ...string) *httptest.ResponseRecorder {
 	b.t.Helper()
 	form := url.Values{"fingerprint": {o.Fingerprint}, "version": {strconv.FormatInt(o.Version, 10)}}
 	for i := 0; i < len(fields); i += 2 {
-		form.Set(fields[i], fields[i+1])
+		form.Set(fields[i], strings.ReplaceAll(fields[i+1], "{op}", o.OperationID))
 	}
 	return b.post("/operations/"+o.OperationID+"/"+name, form)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ type runBody struct {
 	RunID       string         `json:"run_id"`
 	ParentRunID *string        `json:"parent_run_id"`
 	MaxAttempts int            `json:"max_attempts"`
-	Deadline    string         `json:"deadline"`
+	Deadline    *string        `json:"deadline"`
 	Used        int            `json:"used"`
 	Left        int            `json:"left"`
 	ByLayer     map[string]int `json:"by_layer"`
@@ -34,7 +35,7 @@ func runAnswer(r ledger.Run, now int64) runBody {
 	} else {
 		detail += " Stop and tell the person you work for; reading operations and their results stays free."
 	}
-	return runBody{RunID: r.RunID, ParentRunID: given(r.ParentRunID), MaxAttempts: r.MaxAttempts, Deadline: time.UnixMilli(r.Deadline).UTC().Format(time.RFC3339),
+	return runBody{RunID: r.RunID, ParentRunID: given(r.ParentRunID), MaxAttempts: r.MaxAttempts, Deadline: utc(r.Deadline),
 		Used: r.Used, Left: r.Left(), ByLayer: r.ByLayer, Stopped: r.StoppedAt > 0, Detail: detail}
 }
 
@@ -131,8 +132,16 @@ func (s *Server) answerRun(c echo.Context, r ledger.Run, err error) error {
 
 // runID is the run that the path names; empty if it cannot be one.
 func runID(c echo.Context) string {
-	if id := c.Param("run"); len(id) <= 128 {
-		return id
+	id := c.Param("run")
+	if c.Request().URL.RawPath != "" { // the router saw the path as it was written
+		unescaped, err := url.PathUnescape(id)
+		if err != nil {
+			return ""
+		}
+		id = unescaped
 	}
-	return ""
+	if len(id) > 128 {
+		return ""
+	}
+	return id
 }

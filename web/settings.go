@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -28,7 +27,7 @@ func (s *Server) settings(c echo.Context, p ledger.PersonRecord) error {
 	}
 	config := s.Config()
 	page := views.SettingsPage{Frame: f, ConfigHash: config.Hash, ConfigFile: config.Source,
-		PolicyVersion: s.Store.Rulebook(p.TenantID).Policy.Version, Version: version(), Instance: s.Store.Instance()}
+		PolicyVersion: s.Store.Rulebook(p.TenantID).Policy.Version, Folder: s.Folder, Instance: s.Store.Instance()}
 	if page.Tokens, err = s.Store.Tokens(ctx, p.TenantID); err != nil {
 		return err
 	}
@@ -109,18 +108,4 @@ func (s *Server) runJob(c echo.Context, p ledger.PersonRecord) error {
 		return err
 	}
 	return render(c, http.StatusOK, views.Message(views.JobDone(f, s.withoutNames(run))))
-}
-
-// version is what the program was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return info.Main.Version + " " + cut(setting.Value, 12)
-		}
-	}
-	return info.Main.Version
 }

@@ -1,11 +1,14 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/mail"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -34,7 +37,7 @@ func (s *Server) canSetUp(c echo.Context) (bool, error) {
 
 func (s *Server) setupPage(c echo.Context) views.SetupPage {
 	secure := isHTTPS(c.Request()) || clientAddress(c.Request()).IsLoopback()
-	return views.SetupPage{Frame: s.outside(c), Alone: true, Secure: secure}
+	return views.SetupPage{Frame: s.outside(c), Alone: true, Secure: secure, Folder: s.Folder}
 }
 
 func (s *Server) showSetup(c echo.Context) error {
@@ -73,9 +76,14 @@ func (s *Server) setUp(c echo.Context) error {
 	}
 	page := s.setupPage(c)
 	page.Code, page.Name, page.Email = setupCode(typed(c, "code")), typed(c, "name"), typed(c, "email")
-	page.Alone = typed(c, "mode") != "with-others"
+	mode := typed(c, "mode")
+	page.Alone = mode == "alone"
 	password := c.Request().PostForm.Get("password")
-	if page.Problem = setupProblem(page, password); page.Problem != "" {
+	page.Problem = setupProblem(page, password)
+	if page.Problem == "" && mode != "alone" && mode != "with-others" {
+		page.Problem = "Choose how you will work: alone for now, or with others."
+	}
+	if page.Problem != "" {
 		return render(c, http.StatusUnprocessableEntity, views.Setup(page))
 	}
 	hash, err := HashPassword(password)
@@ -86,7 +94,7 @@ func (s *Server) setUp(c echo.Context) error {
 		ledger.PersonRecord{TenantID: dispatch.DefaultTenant, Email: page.Email, Name: page.Name, Roles: []string{"admin", "approver", "finance"}}, hash)
 	switch {
 	case errors.Is(err, store.ErrForbidden):
-		page.Problem = sentence(err)
+		page.Problem = s.codeProblem(err)
 		return render(c, http.StatusForbidden, views.Setup(page))
 	case err != nil:
 		return s.trouble(c, ledger.PersonRecord{}, err)
@@ -95,6 +103,35 @@ func (s *Server) setUp(c echo.Context) error {
 		return s.trouble(c, ledger.PersonRecord{}, err)
 	}
 	return s.firstHome(c, p)
+}
+
+// triesPerCode is how many wrong codes a code survives; the store counts them.
+const triesPerCode = 5
+
+// wrongSetups remembers when wrong codes were typed, for as long as a code lives.
+type wrongSetups struct {
+	mu sync.Mutex
+	at []int64
+}
+
+func (w *wrongSetups) add(now int64) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = append(slices.DeleteFunc(w.at, func(t int64) bool { return t <= now-30*time.Minute.Milliseconds() }), now)
+	w.at = w.at[max(0, len(w.at)-100):]
+	return len(w.at)
+}
+
+// codeProblem says why a code was refused, and what to do about it.
+func (s *Server) codeProblem(err error) string {
+	if some, _ := s.Store.HasPeople(context.Background()); some {
+		return sentence(err)
+	}
+	another := " Make another on the machine that holdfast runs on: " + views.Command(s.Folder, "setup-link")
+	if n := s.setups.add(s.Store.Now()); n >= triesPerCode {
+		return fmt.Sprintf("That code is not good. There were %d wrong tries in the last 30 minutes, and a code survives %d.", n, triesPerCode-1) + another
+	}
+	return "That code is not good: it is wrong, used, or older than 30 minutes." + another
 }
 
 func setupProblem(p views.SetupPage, password string) string {

@@ -50,6 +50,9 @@ func (s *Server) submit(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.mayReplace(c, who, sub.replaces); err != nil {
+		return err
+	}
 	r, err := s.Store.Submit(c.Request().Context(), draft)
 	if err != nil {
 		return s.answerRefusal(c, who, draft, err)
@@ -172,7 +175,7 @@ func (s *Server) answerRefusal(c echo.Context, who caller, draft ledger.Operatio
 		if readErr != nil {
 			return readErr
 		}
-		return newProblem("already_dispatched", "The operation that this one should replace was sent or has ended, so it is not replaced. Ask for it at the poll address. Do not create a new operation for this purchase.").about(e)
+		return newProblem("already_dispatched", "The operation that this one should replace was sent, has ended or was replaced by another one, so it is not replaced. Ask for it at the poll address. Do not create a new operation for this purchase.").about(e)
 	}
 	return err
 }
@@ -433,6 +436,22 @@ func (s *Server) draft(who caller, sub submission) (ledger.Operation, error) {
 		RunID: sub.runID, ParentRunID: sub.parentRunID, Step: sub.step,
 		DistinctFrom: sub.distinctFrom, Because: sub.because, Replaces: sub.replaces, After: sub.after,
 	}, nil
+}
+
+// mayReplace checks that the token may use the action type of the operation that
+// is to end. One that is not there is the store's to refuse.
+func (s *Server) mayReplace(c echo.Context, who caller, id string) error {
+	if id == "" {
+		return nil
+	}
+	o, err := s.Store.Operation(c.Request().Context(), who.TenantID, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return who.mayUse(o.ActionType, o.Rail)
 }
 
 // mayUse checks a token's own narrowing to action types and rails.

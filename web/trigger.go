@@ -103,7 +103,7 @@ func findAccident(name string, naked bool) (accident, error) {
 			return a, fmt.Errorf("%s shows something that only exists with holdfast; --naked goes with %s", name, strings.Join(comparable, ", "))
 		}
 	}
-	return accident{}, fmt.Errorf("no accident %q; there are %s", name, strings.Join(known, ", "))
+	return accident{}, usagef("no accident %q; there are %s", name, strings.Join(known, ", "))
 }
 
 func lostAnswer(ctx context.Context, s *story) error {

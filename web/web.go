@@ -26,7 +26,8 @@ type Server struct {
 	Config    func() *dispatch.Config // the one in force now
 	Scheduler *reconcile.Scheduler
 	Log       *slog.Logger
-	Test      bool // every page says that no real money moves
+	Test      bool   // every page says that no real money moves
+	Folder    string // of the data, for the commands that pages show
 
 	// SignInLinks are one-click sign-ins for the demo; empty otherwise. The key is
 	// the secret in /in/{secret}, the value the person's e-mail.
@@ -35,6 +36,7 @@ type Server struct {
 	tokens tokenCache
 	asking waiting
 	rates  rateLimit
+	setups wrongSetups
 }
 
 // Handler wires every route.
@@ -42,7 +44,7 @@ func (s *Server) Handler() http.Handler {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.answerError
-	e.Use(s.requestID, s.logRequests, s.recoverPanic, secureHeaders)
+	e.Use(s.requestID, s.logRequests, s.recoverPanic, secureHeaders, s.refuseCrossSite)
 	s.routeHealth(e)
 	s.routeAPI(e)
 	s.routePages(e)
@@ -50,7 +52,21 @@ func (s *Server) Handler() http.Handler {
 	// Cross-site form posts are refused before any handler sees them; agents'
 	// calls carry a bearer token and no Origin, and pass.
 	guard := http.NewCrossOriginProtection()
-	return guard.Handler(e)
+	guard.SetDenyHandler(markCrossSite(e))
+	return guard.Handler(headAsGet(e))
+}
+
+// headAsGet lets every address that answers GET answer HEAD too; net/http leaves
+// the body out by itself.
+func headAsGet(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			asGet := *r
+			asGet.Method = http.MethodGet
+			r = &asGet
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Serve answers on the listener until the context ends, and then lets the
@@ -102,8 +118,13 @@ func (s *Server) answerError(err error, c echo.Context) {
 	var h *echo.HTTPError
 	switch {
 	case errors.As(err, &p):
-	case errors.As(err, &h) && h.Code == http.StatusNotFound, errors.As(err, &h) && h.Code == http.StatusMethodNotAllowed:
+	case errors.As(err, &h) && h.Code == http.StatusNotFound:
 		p = newProblem("not_found", "")
+		if isAPI(c) {
+			p.detail = "There is no such address here; /openapi.json lists them."
+		}
+	case errors.As(err, &h) && h.Code == http.StatusMethodNotAllowed:
+		p = newProblem("method_not_allowed", "")
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		p = newProblem("store_unavailable", "")
 	default:
