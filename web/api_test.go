@@ -704,3 +704,18 @@ func TestAWrongMethodIsNotAnAbsentOperation(t *testing.T) {
 		t.Errorf("HEAD where GET is answered: %d", got.Code)
 	}
 }
+
+func TestATraceIsKeptWithWhatItCaused(t *testing.T) {
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	w := newServer(t, apiConfig)
+	a := w.agent("default")
+	a.submit(named("op-A"), "traceparent: "+trace)
+	a.submit(named("op-B"), "traceparent: not-a-trace")
+	for id, want := range map[string]bool{"op-A": true, "op-B": false} {
+		entries, err := w.Store.Timeline(t.Context(), "default", id)
+		must(t, err)
+		if len(entries) == 0 || strings.Contains(entries[0].Fact, trace) != want || strings.Contains(entries[0].Fact, "not-a-trace") {
+			t.Errorf("%s: %+v", id, entries)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -29,6 +30,18 @@ func (s *Server) requestID(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Response().Header().Set("X-Request-Id", id)
 		return next(c)
 	}
+}
+
+// wellFormedTrace is a traceparent of W3C Trace Context.
+var wellFormedTrace = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// traceparent is the caller's trace; a damaged one is ignored, as the
+// recommendation says.
+func traceparent(r *http.Request) string {
+	if trace := r.Header.Values("traceparent"); len(trace) == 1 && wellFormedTrace.MatchString(trace[0]) {
+		return trace[0]
+	}
+	return ""
 }
 
 func requestIDOf(c echo.Context) string { return c.Response().Header().Get("X-Request-Id") }

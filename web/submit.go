@@ -27,7 +27,7 @@ type submission struct {
 	payload                  map[string]any
 	runID, parentRunID, step string
 	distinctFrom, after      []string
-	because, replaces        string
+	because, replaces, trace string
 }
 
 // submit answers POST /v1/operations. It reads the request, normalises the
@@ -243,7 +243,7 @@ func readSubmission(c echo.Context) (submission, error) {
 	if !isObject {
 		r.refuse("/payload", "send the payload as a JSON object", given)
 	}
-	sub.payload = object
+	sub.payload, sub.trace = object, traceparent(c.Request())
 	named := r.text("operation_id", 0)
 	if r.wrong != nil {
 		return sub, r.wrong
@@ -433,7 +433,7 @@ func (s *Server) draft(who caller, sub submission) (ledger.Operation, error) {
 		TenantID: who.TenantID, OperationID: sub.operationID, ActionType: action.Name,
 		Canonical: normal.Canonical, Payload: normal.Payload, Fingerprint: normal.Fingerprint, Terms: normal.Terms,
 		Agent: who.Agent, TokenID: who.ID, Owner: who.Owner,
-		RunID: sub.runID, ParentRunID: sub.parentRunID, Step: sub.step,
+		RunID: sub.runID, ParentRunID: sub.parentRunID, Step: sub.step, Trace: sub.trace,
 		DistinctFrom: sub.distinctFrom, Because: sub.because, Replaces: sub.replaces, After: sub.after,
 	}, nil
 }

@@ -204,7 +204,7 @@ var rules = []Rule{
 	{UnknownHold, SayHappened, by(Person), Sent, Confirmed, nil, "it happened, with its receipt"},
 	{UnknownHold, SayNotHappened, by(Person), Quiet, Rejected, because(NotExecuted), "it did not happen"},
 	{UnknownHold, SendAgain, by(Person), Quiet, Ready, nil, "send once more; its attempts stay unresolved"},
-	{UnknownHold, StillUnknown, by(Person), Sent, Unknown, nil, "look again later"},
+	{UnknownHold, StillUnknown, by(Person), Clearable, Unknown, nil, "look again later; where a receipt differs there is nothing to look for"},
 
 	{AwaitingApproval, Restore, by(Clock), Always, UnknownHold, because(Restored), "restored from a backup"},
 	{Ready, Restore, by(Clock), Always, UnknownHold, because(Restored), "restored from a backup"},

@@ -29,6 +29,7 @@ type Operation struct {
 	RunID       string
 	ParentRunID string
 	Step        string
+	Trace       string // traceparent of the call that submitted it; kept in its first log entry
 
 	// What the agent said about it, and what it was compared with.
 	DistinctFrom []string
