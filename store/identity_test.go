@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -189,7 +190,7 @@ func TestPolicySumsAreExactUnderLoad(t *testing.T) {
 	})
 	drafts := make([]ledger.Operation, 60)
 	for i := range drafts {
-		drafts[i] = b.draft("op-"+string(rune('A'+i)), charge, nil)
+		drafts[i] = b.draft("op-"+strconv.Itoa(i), charge, nil)
 	}
 	together(len(drafts), func(i int) {
 		if _, err := b.s.Submit(b.ctx, drafts[i]); err != nil {
