@@ -94,6 +94,10 @@ func (s *Store) Approve(ctx context.Context, tenant, id string, d Decision) (led
 			o.Detail = sentence
 			return o, t.note(was, o, "approve", by, sentence, fact)
 		}
+		// Who lets it go has seen what it overlaps.
+		if err := t.separate(o, d, by); err != nil {
+			return o, err
+		}
 		return t.happen(o, happening{event: ledger.Approve, by: by, sentence: sentence, fact: fact, with: func(o *ledger.Operation) {
 			o.NextSendAt = t.now + t.s.Rulebook(tenant).Timing.TakeBack.Milliseconds()
 		}})

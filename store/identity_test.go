@@ -118,6 +118,61 @@ func TestOverlapFindsTheOneAmongMany(t *testing.T) {
 	b.want("child", ledger.UnknownHold, ledger.SameStep)
 }
 
+func TestStepIsOneThroughAllGenerationsOfARun(t *testing.T) {
+	in := func(run, parent string) func(*ledger.Operation) {
+		return func(o *ledger.Operation) { o.RunID, o.ParentRunID, o.Step = run, parent, "charge" }
+	}
+	for _, c := range []struct {
+		claim string
+		first [2]string // the run that made the purchase, and its parent
+		again [2]string
+		want  ledger.Status
+	}{
+		{"a great-grandchild repeats it", [2]string{"r1", ""}, [2]string{"r4", "r3"}, ledger.UnknownHold},
+		{"its great-grandfather repeats it", [2]string{"r4", "r3"}, [2]string{"r1", ""}, ledger.UnknownHold},
+		{"a grandchild names no parent", [2]string{"r1", ""}, [2]string{"r3", ""}, ledger.UnknownHold},
+		{"a sister has a step of the same name", [2]string{"r2", "r1"}, [2]string{"s2", "r1"}, ledger.Ready},
+		{"a stranger has a step of the same name", [2]string{"r2", "r1"}, [2]string{"x", ""}, ledger.Ready},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			b := newBench(t)
+			for i, child := range []string{"r2", "r3", "r4"} {
+				b.submit("born-"+child, charge, map[string]any{"reference": child}, func(o *ledger.Operation) {
+					o.RunID, o.ParentRunID, o.Step = child, "r"+strconv.Itoa(i+1), "begin"
+				})
+			}
+			b.submit("first", charge, map[string]any{"amount": 1, "reference": "a"}, in(c.first[0], c.first[1]))
+			if o := b.submit("again", charge, map[string]any{"amount": 2, "reference": "b"}, in(c.again[0], c.again[1])); o.Status != c.want {
+				t.Errorf("%s %s: %v", o.Status, o.Reason, o.Overlaps)
+			}
+		})
+	}
+}
+
+// A person is asked about a pair once: what stands for the same purchase in the
+// same ways is not held again, what looks otherwise is.
+func TestPairThatWasToldApartIsNotAskedAgain(t *testing.T) {
+	b := newBench(t)
+	ann := b.person("ann", "finance")
+	b.submit("first", charge, map[string]any{"recipient": "acct_7", "reference": nil})
+	b.submit("second", charge, map[string]any{"recipient": "acct_7", "reference": nil})
+	b.want("second", ledger.UnknownHold, ledger.ExactRepeat)
+	b.ok(b.decide(b.s.DifferentPurchase, ann, "second"))
+	standing := func(id string, over map[string]any, original string) ledger.Operation {
+		over["recipient"] = "acct_7"
+		return b.submit(id, charge, over, func(o *ledger.Operation) { o.Replaces = original })
+	}
+	if o := standing("third", map[string]any{"reference": nil}, "second"); o.Status != ledger.Ready || len(o.Overlaps) != 0 {
+		t.Errorf("the replacement is %s: %v", o.Status, o.Overlaps)
+	}
+	if o := standing("fourth", map[string]any{"reference": "invoice-9"}, "third"); o.Status != ledger.Ready || len(o.Overlaps) != 0 {
+		t.Errorf("the replacement of the replacement is %s: %v", o.Status, o.Overlaps)
+	}
+	if o := b.submit("fifth", charge, map[string]any{"recipient": "acct_7", "reference": nil}); o.Status != ledger.UnknownHold || len(o.Overlaps) != 2 {
+		t.Errorf("a purchase of which nobody was asked is %s: %v", o.Status, o.Overlaps)
+	}
+}
+
 func TestOnlyWhatOverlapsIsHeld(t *testing.T) {
 	for _, c := range []struct {
 		claim   string

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -112,11 +111,11 @@ func (t *tx) settleIn(o ledger.Operation) (ledger.Operation, error) {
 
 // judgeFirst decides how a new operation begins.
 func (t *tx) judgeFirst(o ledger.Operation, action *ledger.ActionType, rules *ledger.Rulebook, replaced ledger.Operation) (ledger.Operation, happening, error) {
-	earlier, err := t.candidates(o, action.Overlap.Window.Milliseconds())
+	past, err := t.past(o, action.Overlap.Window.Milliseconds())
 	if err != nil {
 		return o, happening{}, err
 	}
-	reason, overlaps := ledger.FindOverlaps(o, earlier, action.Overlap.Window, t.now)
+	reason, overlaps := past.FindOverlaps(o, action.Overlap.Window, t.now)
 	if replaced.Status == ledger.UnknownHold {
 		// The narrower purchase waits for the person whom the wider one waited for.
 		reason, overlaps = inherit(reason, overlaps, replaced)
@@ -171,64 +170,6 @@ func bind(o *ledger.Operation, instance string, rail ledger.Rail) {
 	o.Rail, o.RailAddress, o.RailAccount = rail.Name, rail.Address, rail.Account
 	o.ProviderKey = ledger.ProviderKey(instance, o.TenantID, o.OperationID, rail.Account)
 	o.RowHash = o.HashRow()
-}
-
-// candidates are the earlier operations that could be the same purchase: every
-// one that shares a reference, a step, a fingerprint or the money with the
-// draft, and the originals of those that are aliases. What they mean is the
-// domain's to say; the strongest come first, so that the limit cuts the list
-// and never the decision.
-func (t *tx) candidates(o ledger.Operation, window int64) ([]ledger.Operation, error) {
-	// One search by index for each way of being alike: a price that everybody
-	// pays must not slow down who pays it next.
-	const query = `
-		with alike as (
-			select id from operations
-			where tenant_id = $1 and effect = $2 and reference_key = $3 and reference_key <> ''
-			union all select id from operations
-			where tenant_id = $1 and effect = $2 and step = $4 and step <> '' and run_id in ($10, $11) and run_id <> ''
-			union all select id from operations
-			where tenant_id = $1 and effect = $2 and step = $4 and step <> '' and parent_run_id = $10 and parent_run_id <> ''
-			union all select id from operations
-			where tenant_id = $1 and effect = $2 and fingerprint = $5 and (updated_at >= $6 or status <> 'confirmed')
-			union all select id from operations
-			where tenant_id = $1 and effect = $2 and recipient = $7 and recipient <> '' and currency = $8 and amount = $9
-			  and reference_key = '' and (updated_at >= $6 or status <> 'confirmed')
-			union all select id from operations
-			where tenant_id = $1 and effect = $2 and recipient = $7 and recipient <> '' and currency = $8 and amount = $9
-			  and $3 = '' and (updated_at >= $6 or status <> 'confirmed')
-			union all select id from operations
-			where tenant_id = $1 and effect = $2 and recipient = $7 and recipient <> '' and currency = $8 and amount = $9
-			  and (status in ('in_flight', 'unknown', 'unknown_hold') or open_attempts > 0 or quarantined = 1)
-			  and (updated_at >= $6 or status <> 'confirmed')
-			union all select id from operations
-			where tenant_id = $1 and effect = $2 and recipient = $7 and recipient <> '' and currency = $8 and amount = $9
-			  and duplicate_of <> ''
-		)
-		select ` + operationColumns + ` from operations
-		where id in (select id from alike) and (status <> 'rejected' or duplicate_of <> '')
-		order by (reference_key = $3 and reference_key <> '') desc, (step = $4 and step <> '') desc, (fingerprint = $5) desc, id
-		limit 200`
-	rows, err := t.rows(query, o.TenantID, o.Effect, ledger.ReferenceKey(o.Terms.Reference), o.Step, o.Fingerprint, t.now-window,
-		o.Terms.Recipient, o.Terms.Currency, o.Terms.Amount, o.RunID, o.ParentRunID)
-	if err != nil {
-		return nil, err
-	}
-	found, err := collect(rows, func(r *sql.Rows) (ledger.Operation, error) { return scanOperation(r) })
-	if err != nil {
-		return nil, err
-	}
-	for i := 0; i < len(found); i++ { // an original may be an alias itself
-		if found[i].DuplicateOf == "" {
-			continue
-		}
-		original, err := t.operation(o.TenantID, found[i].DuplicateOf)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, original)
-	}
-	return found, nil
 }
 
 // facts answer what a policy row may ask about the past; failed gets the error

@@ -8,6 +8,17 @@ import (
 	"time"
 )
 
+// Past is what a draft is compared with.
+type Past struct {
+	Earlier []Operation
+	// Family holds the runs that the draft's run comes from, those that it began
+	// and itself.
+	Family map[string]bool
+	// Answered are the overlaps of the operation that the draft replaces, of
+	// which a person has said that they are other purchases.
+	Answered []Overlapped
+}
+
 // FindOverlaps compares a draft with earlier operations and says whether it
 // looks like a purchase that was made, or may have been made, before. The
 // reason is the strongest one; every operation that holds the draft is listed,
@@ -16,18 +27,20 @@ import (
 // Only open and confirmed operations of the same tenant and effect count. An
 // alias counts as the operation it stands for: it is compared by its own terms,
 // and stands where that one stands, so the caller passes both. What the agent
-// claims (DistinctFrom) is for the person to read: it clears nothing.
-func FindOverlaps(draft Operation, earlier []Operation, window time.Duration, now int64) (reason Reason, found []Overlapped) {
+// claims (DistinctFrom) is for the person to read: it clears nothing. What a
+// person has answered is not asked again.
+func (p Past) FindOverlaps(draft Operation, window time.Duration, now int64) (reason Reason, found []Overlapped) {
 	best := map[string]hit{}
-	for _, e := range earlier {
+	for _, e := range p.Earlier {
 		if e.TenantID != draft.TenantID || e.Effect != draft.Effect {
 			continue
 		}
-		e = standsFor(e, earlier)
+		e = standsFor(e, p.Earlier)
 		if e.OperationID == draft.OperationID || e.Status == Rejected || e.Status == "" {
 			continue
 		}
 		c := compareOperations(draft, e)
+		c.related = c.related || p.Family[e.RunID]
 		r := c.holds(draft, e, window, now)
 		if r == "" {
 			continue
@@ -40,6 +53,7 @@ func FindOverlaps(draft Operation, earlier []Operation, window time.Duration, no
 	hits := slices.SortedFunc(maps.Values(best), func(a, b hit) int {
 		return cmp.Or(a.rank-b.rank, a.order-b.order)
 	})
+	hits = slices.DeleteFunc(hits, func(h hit) bool { return p.answered(h.Overlapped) })
 	for _, h := range hits {
 		found = append(found, h.Overlapped)
 	}
@@ -47,6 +61,17 @@ func FindOverlaps(draft Operation, earlier []Operation, window time.Duration, no
 		reason = overlapReasons[hits[0].rank]
 	}
 	return reason, found
+}
+
+// answered reports whether a person has said of the replaced operation that this
+// one is another purchase, and the draft does not resemble it more: whatever now
+// differs differs, all else was before that person.
+func (p Past) answered(v Overlapped) bool {
+	return slices.ContainsFunc(p.Answered, func(a Overlapped) bool {
+		return a.OperationID == v.OperationID && !slices.ContainsFunc(v.Why, func(word string) bool {
+			return !strings.HasSuffix(word, string(different)) && !slices.Contains(a.Why, word)
+		})
+	})
 }
 
 // hit is an overlap with its rank among the reasons.
@@ -102,7 +127,7 @@ func compareText(a, b string) sameness {
 type comparison struct {
 	reference, recipient, amount, currency sameness
 	fingerprint, step                      sameness
-	related                                bool // one run, or one is the other's parent
+	related                                bool // one run, or one comes from the other
 	unclear                                bool // nobody knows what became of the earlier one
 }
 

@@ -102,7 +102,7 @@ func TestOverlapHoldsWhatTheRuleNames(t *testing.T) {
 		{"the operation itself", with(func(o *Operation) { o.OperationID = "earlier" }), with(), confirmed, ""},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			reason, found := FindOverlaps(purchase("draft", "", c.draft...), []Operation{purchase("earlier", c.status, c.earlier...)}, 24*time.Hour, 101*hour)
+			reason, found := Past{Earlier: []Operation{purchase("earlier", c.status, c.earlier...)}}.FindOverlaps(purchase("draft", "", c.draft...), 24*time.Hour, 101*hour)
 			if reason != c.want {
 				t.Fatalf("reason %q, want %q (found %v)", reason, c.want, found)
 			}
@@ -117,7 +117,7 @@ func TestOverlapWindowEndsWhereItSays(t *testing.T) {
 	draft := purchase("draft", "", reference(""))
 	earlier := []Operation{purchase("earlier", Confirmed)}
 	for age, want := range map[int64]Reason{24 * hour: SameRecipientAmount, 24*hour + 1: "", -5: SameRecipientAmount} {
-		if got, _ := FindOverlaps(draft, earlier, 24*time.Hour, 100*hour+age); got != want {
+		if got, _ := (Past{Earlier: earlier}).FindOverlaps(draft, 24*time.Hour, 100*hour+age); got != want {
 			t.Errorf("at age %d: %q, want %q", age, got, want)
 		}
 	}
@@ -132,7 +132,7 @@ func TestOverlapListsEveryOneWithTheStrongestFirst(t *testing.T) {
 		purchase("ref", Confirmed, otherMoney, reference("inv-9")),
 		purchase("exact", Confirmed, fingerprint("draft"), reference("inv-6")),
 	}
-	reason, found := FindOverlaps(draft, earlier, 24*time.Hour, 101*hour)
+	reason, found := Past{Earlier: earlier}.FindOverlaps(draft, 24*time.Hour, 101*hour)
 	if reason != SameReference {
 		t.Errorf("reason %q", reason)
 	}
@@ -150,7 +150,7 @@ func TestOverlapListsEveryOneWithTheStrongestFirst(t *testing.T) {
 			t.Errorf("%d: %v, want %v", i, found[i], want[i])
 		}
 	}
-	_, found = FindOverlaps(purchase("draft", "", reference("")), []Operation{purchase("e", Confirmed)}, 24*time.Hour, 101*hour)
+	_, found = Past{Earlier: []Operation{purchase("e", Confirmed)}}.FindOverlaps(purchase("draft", "", reference("")), 24*time.Hour, 101*hour)
 	if len(found) != 1 || found[0].Why[0] != "reference missing" {
 		t.Errorf("a missing reference is not said: %v", found)
 	}
@@ -169,7 +169,7 @@ func TestAliasCountsAsTheOperationItStandsFor(t *testing.T) {
 		{"of an original that was not passed", nil, SameReference},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
-			reason, found := FindOverlaps(draft, append([]Operation{alias}, c.original...), 24*time.Hour, 101*hour)
+			reason, found := Past{Earlier: append([]Operation{alias}, c.original...)}.FindOverlaps(draft, 24*time.Hour, 101*hour)
 			if reason != c.want {
 				t.Fatalf("reason %q, want %q", reason, c.want)
 			}
@@ -206,7 +206,7 @@ func TestPartialMatchIsNeverLetThroughAsSafe(t *testing.T) {
 			e.Attempts = rapid.IntRange(0, 1).Draw(t, "attempts")
 			e.OpenAttempts = e.Attempts
 		}
-		reason, found := FindOverlaps(d, []Operation{e}, 24*time.Hour, 100*hour)
+		reason, found := Past{Earlier: []Operation{e}}.FindOverlaps(d, 24*time.Hour, 100*hour)
 
 		settled := e.Status == Confirmed && e.CreatedAt == 1*hour
 		sameMoney := d.Terms.Recipient != "" && d.Terms.Recipient == e.Terms.Recipient &&
@@ -243,8 +243,42 @@ func TestPartialMatchIsNeverLetThroughAsSafe(t *testing.T) {
 			t.Fatalf("reason %q with %v", reason, found)
 		}
 		d.DistinctFrom = nil
-		if r, _ := FindOverlaps(d, []Operation{e}, 24*time.Hour, 100*hour); r != reason {
+		if r, _ := (Past{Earlier: []Operation{e}}).FindOverlaps(d, 24*time.Hour, 100*hour); r != reason {
 			t.Fatal("a claim to be distinct changed the answer")
 		}
 	})
+}
+
+func TestStepIsOneThroughAllGenerationsOfARun(t *testing.T) {
+	draft := purchase("draft", "", otherMoney, reference("a"), run("r4", "r3", "charge"))
+	family := map[string]bool{"r1": true, "r2": true, "r3": true, "r4": true, "r5": true}
+	for _, c := range []struct {
+		earlier string
+		want    Reason
+	}{{"r1", SameStep}, {"r5", SameStep}, {"sister", ""}, {"", ""}} {
+		e := purchase("earlier", Confirmed, run(c.earlier, "", "charge"))
+		if got, _ := (Past{Earlier: []Operation{e}, Family: family}).FindOverlaps(draft, 24*time.Hour, 101*hour); got != c.want {
+			t.Errorf("the run %q: %q, want %q", c.earlier, got, c.want)
+		}
+	}
+}
+
+func TestAnsweredPairIsAskedAgainOnlyWhereItLooksOtherwise(t *testing.T) {
+	earlier := []Operation{purchase("first", Confirmed), purchase("other", Unknown)}
+	replaced := purchase("replaced", Ready, reference(""))
+	_, was := Past{Earlier: earlier}.FindOverlaps(replaced, 24*time.Hour, 101*hour)
+	if len(was) != 2 {
+		t.Fatalf("the replaced one overlaps %v", was)
+	}
+	past := Past{Earlier: earlier, Answered: was[:1]}
+	if reason, found := past.FindOverlaps(purchase("draft", "", reference("")), 24*time.Hour, 101*hour); reason == "" || len(found) != 1 || found[0].OperationID == was[0].OperationID {
+		t.Errorf("one of two was answered: %q %v", reason, found)
+	}
+	past.Answered = was
+	if reason, found := past.FindOverlaps(purchase("draft", "", reference("")), 24*time.Hour, 101*hour); reason != "" || len(found) != 0 {
+		t.Errorf("both were answered: %q %v", reason, found)
+	}
+	if reason, found := past.FindOverlaps(purchase("draft", ""), 24*time.Hour, 101*hour); reason != SameReference || len(found) != 2 {
+		t.Errorf("with a reference it looks otherwise: %q %v", reason, found)
+	}
 }
