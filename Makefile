@@ -51,4 +51,4 @@ naive:
 	HOLDFAST_TEST_PURCHASES=10000 $(GO) test -run NaiveAgent -timeout 60m -v ./web/
 
 bench:
-	$(GO) test -run '^$$' -bench . -benchtime 3s ./store/...
+	$(GO) test -run '^$$' -bench . -benchtime 3s ./store/... ./web/
