@@ -59,7 +59,7 @@ func (d *Dispatcher) round(ctx context.Context) {
 			if room == 0 {
 				continue
 			}
-			claims, err := d.Store.Claim(ctx, d.Worker, tenant, name, room)
+			claims, err := d.Store.Claim(ctx, d.Worker, tenant, name, room, room)
 			if err != nil {
 				if ctx.Err() == nil {
 					d.Log.Warn("claiming", "tenant", tenant, "rail", name, "error", err)

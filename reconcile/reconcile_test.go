@@ -77,7 +77,7 @@ func (b *bench) lose(config *dispatch.Config) {
 		Fingerprint: n.Fingerprint, Canonical: n.Canonical, Payload: n.Payload, Terms: n.Terms}); err != nil {
 		b.t.Fatal(err)
 	}
-	claims, err := b.s.Store.Claim(ctx, "w", "default", "card", 1)
+	claims, err := b.s.Store.Claim(ctx, "w", "default", "card", 1, 1)
 	if err != nil || len(claims) != 1 {
 		b.t.Fatal(claims, err)
 	}

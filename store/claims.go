@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"holdfast/store/ledger"
@@ -30,20 +31,21 @@ func (c Claim) holds(o ledger.Operation, now int64) bool {
 }
 
 // Claim leases up to limit operations of one rail that are due, oldest first: ready
-// ones, and unknown ones whose same-key resend is due. No status changes, and a
-// lease that ends before the mark costs nothing.
-func (s *Store) Claim(ctx context.Context, worker, tenant, rail string, limit int) ([]Claim, error) {
+// ones, and unknown ones whose same-key resend is due. At most retries of them
+// were sent before. No status changes, and a lease that ends before the mark
+// costs nothing.
+func (s *Store) Claim(ctx context.Context, worker, tenant, rail string, limit, retries int) ([]Claim, error) {
 	promise, known := s.Rulebook(tenant).Rails[rail]
 	if !known || limit <= 0 {
 		return nil, nil
 	}
-	if due, err := s.anyDue(ctx, tenant, rail); err != nil || !due {
+	if due, err := s.anyDue(ctx, tenant, rail, retries); err != nil || !due {
 		return nil, err
 	}
 	var claims []Claim
 	err := s.change(ctx, func(t *tx) error {
 		claims = nil
-		due, err := t.due(tenant, rail, limit)
+		due, err := t.due(tenant, rail, limit, retries)
 		if err != nil {
 			return err
 		}
@@ -65,9 +67,13 @@ const selectAnyDue = `
 	select count(*) from (
 		select 1 from operations
 		where (status = 'ready' or (status = 'unknown' and next_send_at > 0))
-		  and next_send_at <= $1 and lease_until <= $1 and tenant_id = $2 and rail = $3
-		  and ` + noneAwaited + `
+		  and next_send_at <= $1 and lease_until <= $1 and tenant_id = $2 and rail = $3 and (attempts = 0 or $4 > 0)
+		  and ` + noneAwaited + notPaused + `
 		limit 1) as one`
+
+// notPaused holds while nobody has paused the operation's rail.
+const notPaused = `
+		  and not exists (select 1 from rail_pauses p where p.tenant_id = operations.tenant_id and p.rail = operations.rail)`
 
 // noneAwaited holds for an operation that waits for no other.
 const noneAwaited = `not exists (
@@ -75,24 +81,31 @@ const noneAwaited = `not exists (
 			where p.tenant_id = operations.tenant_id and p.operation_id = operations.operation_id and x.status <> 'confirmed')`
 
 // anyDue asks a reader first: an idle dispatcher does not bother the writer.
-func (s *Store) anyDue(ctx context.Context, tenant, rail string) (bool, error) {
+func (s *Store) anyDue(ctx context.Context, tenant, rail string, retries int) (bool, error) {
 	var n int
-	err := s.readers.QueryRowContext(ctx, selectAnyDue, s.now(), tenant, rail).Scan(&n)
+	err := s.readers.QueryRowContext(ctx, selectAnyDue, s.now(), tenant, rail, retries).Scan(&n)
 	return n > 0, err
 }
 
-func (t *tx) due(tenant, rail string, limit int) ([]ledger.Operation, error) {
+func (t *tx) due(tenant, rail string, limit, retries int) ([]ledger.Operation, error) {
 	const query = `
 		select ` + operationColumns + ` from operations
 		where (status = 'ready' or (status = 'unknown' and next_send_at > 0))
-		  and next_send_at <= $1 and lease_until <= $1 and tenant_id = $2 and rail = $3
-		  and ` + noneAwaited + `
-		order by next_send_at, id limit $4`
-	rows, err := t.rows(query, t.now, tenant, rail, limit)
+		  and next_send_at <= $1 and lease_until <= $1 and tenant_id = $2 and rail = $3 and (attempts = 0 or $4 > 0)
+		  and ` + noneAwaited + notPaused + `
+		order by next_send_at, id limit $5`
+	rows, err := t.rows(query, t.now, tenant, rail, retries, limit)
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(r *sql.Rows) (ledger.Operation, error) { return scanOperation(r) })
+	due, err := collect(rows, func(r *sql.Rows) (ledger.Operation, error) { return scanOperation(r) })
+	return slices.DeleteFunc(due, func(o ledger.Operation) bool {
+		if o.Attempts == 0 {
+			return false
+		}
+		retries--
+		return retries < 0
+	}), err
 }
 
 func (t *tx) claim(o ledger.Operation, worker string, lease time.Duration) (*Claim, error) {
@@ -171,6 +184,12 @@ func (s *Store) Mark(ctx context.Context, c Claim, sendFor time.Duration, render
 		if err != nil {
 			return err
 		}
+		if sentence == "" {
+			sentence, err = t.heldBack(o, c)
+		}
+		if err != nil {
+			return err
+		}
 		if sentence != "" {
 			refused = &NotMarked{sentence}
 			return nil
@@ -185,6 +204,22 @@ func (s *Store) Mark(ctx context.Context, c Claim, sendFor time.Duration, render
 		return Marked{}, *refused
 	}
 	return m, err
+}
+
+// heldBack gives a claim back whose rail was paused since: it says so, and the
+// operation waits as if it had never been claimed.
+func (t *tx) heldBack(o ledger.Operation, c Claim) (string, error) {
+	p, err := t.pause(o.TenantID, o.Rail)
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	was, sentence := o, fmt.Sprintf("%s has paused its rail: it waits. Nothing was sent this time.", p.Person)
+	o.Claims--
+	o.LeaseUntil, o.LeaseOwner = 0, ""
+	return sentence, t.note(was, o, "release", ledger.Holder{Kind: ledger.Worker, Name: c.Worker}, sentence, nil)
 }
 
 func (t *tx) mark(o ledger.Operation, c Claim, sendFor time.Duration, render func(ledger.Operation) (ledger.Request, error)) (Marked, error) {

@@ -252,7 +252,7 @@ func (b *bench) want(id string, status ledger.Status, reason ledger.Reason) ledg
 // claims takes all that is due on a rail.
 func (b *bench) claims(worker, rail string) []store.Claim {
 	b.t.Helper()
-	c, err := b.s.Claim(b.ctx, worker, tenant, rail, 100)
+	c, err := b.s.Claim(b.ctx, worker, tenant, rail, 100, 100)
 	b.ok(err)
 	return c
 }

@@ -97,7 +97,7 @@ func TestTenantsShareNoIdentity(t *testing.T) {
 	if _, err := b.s.Operation(b.ctx, "third", "op-A"); err != store.ErrNotFound {
 		t.Errorf("a third tenant got %v", err)
 	}
-	if c, err := b.s.Claim(b.ctx, "w1", tenant, "card", 10); err != nil || len(c) != 0 {
+	if c, err := b.s.Claim(b.ctx, "w1", tenant, "card", 10, 10); err != nil || len(c) != 0 {
 		t.Errorf("a worker of %s claimed %d of another tenant: %v", tenant, len(c), err)
 	}
 }

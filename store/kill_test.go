@@ -53,7 +53,7 @@ func write(folder string) {
 				id := fmt.Sprintf("op-%d-%d-%d", os.Getpid(), w, i)
 				b.submit(id, wire, nil)
 				say <- "submitted " + id
-				claims, err := b.s.Claim(b.ctx, "w", tenant, "bank", 1)
+				claims, err := b.s.Claim(b.ctx, "w", tenant, "bank", 1, 1)
 				b.ok(err)
 				for _, c := range claims {
 					m, err := b.tryMark(c)

@@ -61,7 +61,7 @@ func TestClaimersAtOnceGetEachOperationOnce(t *testing.T) {
 	got := map[string]int{}
 	together(8, func(i int) {
 		for {
-			c, err := b.s.Claim(b.ctx, fmt.Sprint("w", i), tenant, "card", 3)
+			c, err := b.s.Claim(b.ctx, fmt.Sprint("w", i), tenant, "card", 3, 3)
 			if err != nil {
 				t.Error(err)
 			}

@@ -65,7 +65,7 @@ func (w *world) known(id string) (ledger.Operation, bool) {
 func (w *world) claim(*rapid.T) {
 	worker, limit := fmt.Sprint("w", w.pick("worker", 2)), 1+w.pick("limit", 2)
 	for _, action := range lifeActions {
-		c, err := w.s.Claim(w.ctx, worker, tenant, railOf(action), limit)
+		c, err := w.s.Claim(w.ctx, worker, tenant, railOf(action), limit, limit)
 		w.ok(err)
 		w.claims = append(w.claims, c...)
 	}

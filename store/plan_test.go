@@ -63,7 +63,7 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 	if _, err := s.Submit(ctx, draft("op")); err != nil {
 		t.Fatal(err)
 	}
-	claims, err := s.Claim(ctx, "w1", "acme", "card", 10)
+	claims, err := s.Claim(ctx, "w1", "acme", "card", 10, 10)
 	if err != nil || len(claims) != 1 {
 		t.Fatal(claims, err)
 	}

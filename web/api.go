@@ -35,7 +35,15 @@ var operationID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 
 // envelope describes an operation to an agent, with what a person told it.
 func (s *Server) envelope(ctx context.Context, o ledger.Operation, original *ledger.Operation) (ledger.Envelope, error) {
+	stands := o
+	if original != nil {
+		stands = *original
+	}
 	e := ledger.Describe(o, original)
+	if rail, known := s.Store.Rulebook(o.TenantID).Route(stands); known && stands.Attempts > 0 {
+		now := s.Store.Now()
+		e = e.Resendable(keyUntil(stands, rail, now), now)
+	}
 	if o.Status != ledger.Rejected || o.Reason != ledger.Denied {
 		return e, nil
 	}

@@ -221,7 +221,7 @@ func (a agent) confirmed(id string) ledger.Operation {
 func (a agent) marked(id string) ledger.Operation {
 	a.t.Helper()
 	a.submit(named(id)).is(a.t, 202, "", "wait", false)
-	claims, err := a.Store.Claim(a.t.Context(), "worker-1", a.tenant, "card", 50)
+	claims, err := a.Store.Claim(a.t.Context(), "worker-1", a.tenant, "card", 50, 50)
 	must(a.t, err)
 	for _, c := range claims {
 		if c.Operation.OperationID != id {
@@ -717,5 +717,23 @@ func TestATraceIsKeptWithWhatItCaused(t *testing.T) {
 		if len(entries) == 0 || strings.Contains(entries[0].Fact, trace) != want || strings.Contains(entries[0].Fact, "not-a-trace") {
 			t.Errorf("%s: %+v", id, entries)
 		}
+	}
+}
+
+// Of 24 hours 20 are used: the provider's clock and pruning are not ours.
+func TestDetailSaysUntilWhenARepeatIsRecognised(t *testing.T) {
+	w := newServer(t, apiConfig)
+	a := w.agent("default")
+	a.marked("op-A")
+	const good = "The provider recognises its key until 2026-03-05T05:00:00.000Z; only this gateway may repeat it."
+	if h := a.get("/v1/operations/op-A"); !strings.HasSuffix(h.text("detail"), good) {
+		t.Error(h.text("detail"))
+	}
+	w.pass(20 * time.Hour)
+	if h := a.get("/v1/operations/op-A"); strings.Contains(h.text("detail"), "recognises") {
+		t.Error("the key may be forgotten by now: ", h.text("detail"))
+	}
+	if h := a.submit(named("op-B")); strings.Contains(h.text("detail"), "recognises") {
+		t.Error("nothing was sent, so nothing is recognised: ", h.text("detail"))
 	}
 }

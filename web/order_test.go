@@ -31,7 +31,7 @@ func replacing(id, old string, oldNew ...string) string {
 // due are the operations that a worker would get now.
 func (a agent) due() []string {
 	a.t.Helper()
-	claims, err := a.Store.Claim(a.t.Context(), "worker-1", a.tenant, "card", 50)
+	claims, err := a.Store.Claim(a.t.Context(), "worker-1", a.tenant, "card", 50, 50)
 	must(a.t, err)
 	ids := []string{}
 	for _, c := range claims {
@@ -289,7 +289,7 @@ func TestReplacementRacesWithTheMark(t *testing.T) {
 	for round := range 20 {
 		id := fmt.Sprint("old-", round)
 		a.submit(named(id))
-		claims, err := w.Store.Claim(t.Context(), "worker-1", "default", "card", 1)
+		claims, err := w.Store.Claim(t.Context(), "worker-1", "default", "card", 1, 1)
 		must(t, err)
 		var all sync.WaitGroup
 		var mu sync.Mutex

@@ -132,7 +132,7 @@ func (w *world) lose(o ledger.Operation) ledger.Operation {
 func (w *world) answer(o ledger.Operation, answer ledger.Answer) ledger.Operation {
 	w.t.Helper()
 	ctx := w.t.Context()
-	claims, err := w.Store.Claim(ctx, "worker-1", o.TenantID, o.Rail, 50)
+	claims, err := w.Store.Claim(ctx, "worker-1", o.TenantID, o.Rail, 50, 50)
 	must(w.t, err)
 	for _, c := range claims {
 		if c.Operation.OperationID != o.OperationID {

@@ -60,7 +60,7 @@ func ledgerWithOneOfEach(t *testing.T) (*store.Store, *sql.DB, invariant.Book) {
 		if id == "ready" {
 			break
 		}
-		claims, err := s.Claim(ctx, "w1", tenant, "bank", 1)
+		claims, err := s.Claim(ctx, "w1", tenant, "bank", 1, 1)
 		ok(err)
 		m, err := s.Mark(ctx, claims[0], time.Second, func(o ledger.Operation) (ledger.Request, error) { return ledger.Request{Body: o.Payload}, nil })
 		ok(err)

@@ -69,6 +69,15 @@ func Describe(o Operation, original *Operation) Envelope {
 	return e
 }
 
+// Resendable adds until when the provider recognises a repeat of what was sent.
+// It is the gateway's to repeat, never the agent's.
+func (e Envelope) Resendable(until, now int64) Envelope {
+	if until > now && (e.Status == InFlight || e.Status == Unknown || e.Status == UnknownHold) {
+		e.Detail += " The provider recognises its key until " + stamp(until) + "; only this gateway may repeat it."
+	}
+	return e
+}
+
 // Saying adds what a person wrote to the agent when they decided. Nothing is
 // added where they wrote nothing.
 func (e Envelope) Saying(message string, pointers ...string) Envelope {

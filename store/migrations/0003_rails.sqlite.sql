@@ -1,0 +1,22 @@
+-- What people and tests say about a rail, beside its configuration.
+
+-- A rail that a person has paused: nothing is claimed or marked for it.
+create table rail_pauses (
+    tenant_id text   not null references tenants (tenant_id),
+    rail      text   not null,
+    person    text   not null,
+    reason    text   not null,
+    at        bigint not null,
+    primary key (tenant_id, rail)
+);
+
+-- What a rail did when it was last tested against a test account.
+create table rail_tests (
+    id        bigint not null primary key,
+    tenant_id text   not null references tenants (tenant_id),
+    rail      text   not null,
+    by        text   not null,
+    at        bigint not null,
+    findings  text   not null -- JSON list of {check, promised, seen, passed}
+);
+create index rail_tests_of on rail_tests (tenant_id, rail, at);
