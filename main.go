@@ -102,7 +102,7 @@ func (p program) commands() *cobra.Command {
 	root.AddCommand(
 		p.serveCommand(&s), p.demoCommand(&s), p.triggerCommand(),
 		p.tokenCommand(&s), p.userCommand(&s), p.setupLinkCommand(&s),
-		p.reconcileCommand(&s), p.policyCommand(&s), p.configCommand(), p.sandboxCommand(), p.versionCommand(),
+		p.reconcileCommand(&s), p.policyCommand(&s), p.configCommand(), p.railCommand(&s), p.sandboxCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -464,6 +464,41 @@ func (p program) configCommand() *cobra.Command {
 		},
 	})
 	return config
+}
+
+func (p program) railCommand(s *settings) *cobra.Command {
+	rail := &cobra.Command{Use: "rail", Short: "Look at rails"}
+	rail.AddCommand(p.railTestCommand(s))
+	return rail
+}
+
+func (p program) railTestCommand(s *settings) *cobra.Command {
+	var o web.RailTestOptions
+	cmd := &cobra.Command{
+		Use: "test NAME", Short: "Say what a rail promises, and try it on a test account",
+		Long: "Say what a rail promises, and try it on a test account.\n\nWith --payload it sends for real: one request, the same one again under the same key,\n" +
+			"and another one under that key; it looks for what it sent and says how long that took.\nA promise that was not kept is exit 1.",
+		Example: "  holdfast rail test card\n  holdfast rail test card --action-type create_payment --payload payment.json --test-account",
+		Args:    exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.Rail = args[0]; o.Payload != "" {
+				file, err := filepath.Abs(o.Payload) // the server may stand elsewhere
+				if err != nil {
+					return err
+				}
+				if err := cmd.Flags().Set("payload", file); err != nil {
+					return err
+				}
+			}
+			return p.onLedger(cmd, s, args, func(i *web.Instance) error { return i.TestRail(cmd.Context(), o, p.out) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Tenant, "tenant", "default", "`TENANT` of the rail")
+	f.StringVar(&o.ActionType, "action-type", "", "`TYPE` of the payload; may be left out where the rail has one")
+	f.StringVar(&o.Payload, "payload", "", "`FILE` with a payload to send, as JSON")
+	f.BoolVar(&o.TestAccount, "test-account", false, "the rail's credentials are a test account's; not asked of sandbox rails")
+	return cmd
 }
 
 func (p program) sandboxCommand() *cobra.Command {

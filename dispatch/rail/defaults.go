@@ -79,6 +79,7 @@ func (c Config) promise(name string, base *url.URL) ledger.Rail {
 		PendingFor: c.PendingFor.Or(0),
 		Limits: ledger.Limits{
 			Concurrency: *c.Limits.Concurrency,
+			Quota:       *c.Limits.Quota,
 			MaxAttempts: *c.Limits.MaxAttempts,
 			MaxElapsed:  c.Limits.MaxElapsed.Or(0),
 			BackoffMin:  c.Limits.Backoff[0].Or(0),

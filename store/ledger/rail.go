@@ -47,9 +47,10 @@ type LookupPromise struct {
 	AbsenceProvesAfter time.Duration
 }
 
-// Limits bound what one operation may cost a rail.
+// Limits bound what one operation, and all of them together, may cost a rail.
 type Limits struct {
 	Concurrency int
+	Quota       int // of retries, see the dispatcher
 	MaxAttempts int
 	MaxElapsed  time.Duration // since the first mark
 	BackoffMin  time.Duration
