@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -264,5 +265,34 @@ func TestPolicySumsAreExactUnderLoad(t *testing.T) {
 	b.clock.move(25 * time.Hour)
 	if o := b.submit("tomorrow", charge, nil); o.Status != ledger.Ready {
 		t.Errorf("a day later it is %s", o.Status)
+	}
+}
+
+// One proof proves one purchase: who comes second with it is held, and its own
+// money is not taken for that of the first.
+func TestCase164OneReceiptConfirmsOneOperation(t *testing.T) {
+	b := newBench(t)
+	var all []store.Marked
+	for i := range 5 {
+		all = append(all, b.sent(fmt.Sprint("op-", i+1), wire))
+	}
+	confirmed := map[string]int{}
+	together(len(all), func(i int) {
+		hash := "H1"
+		if i == 4 {
+			hash = "H2"
+		}
+		b.settle(all[i], found(all[i].Operation, hash))
+	})
+	for _, m := range all {
+		switch o := b.get(m.Operation.OperationID); {
+		case o.Status == ledger.Confirmed:
+			confirmed[o.Receipt.ID]++
+		case o.Status != ledger.UnknownHold || o.Reason != ledger.ReceiptMismatch || !strings.Contains(o.Detail, "one payment proves one purchase"):
+			t.Errorf("%s is %s %s: %s", o.OperationID, o.Status, o.Reason, o.Detail)
+		}
+	}
+	if confirmed["H1"] != 1 || confirmed["H2"] != 1 {
+		t.Errorf("confirmed by proof: %v", confirmed)
 	}
 }
