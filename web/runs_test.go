@@ -229,7 +229,8 @@ func TestStoppedRunTakesNothing(t *testing.T) {
 	a.submit(inRun("op-ready", "run-9"))
 	a.submit(changed("4800", "200000", "ID", "op-asked", `"payload"`, `"run_id":"run-9","payload"`))
 	a.submit(changed("ref-ID", "ref-op-ready", "ID", "op-held", `"payload"`, `"run_id":"run-9","payload"`))
-	n, err := w.Store.StopRun(t.Context(), "default", "run-9", ledger.Holder{Kind: ledger.Person, Name: "ana@example.com"})
+	ana := store.Decision{Person: w.person("default", "ana@example.com", "admin"), Reason: "it loops"}
+	n, err := w.Store.StopRun(t.Context(), "default", "run-9", ana)
 	must(t, err)
 	if n != 3 {
 		t.Errorf("%d were stopped", n)
@@ -246,7 +247,7 @@ func TestStoppedRunTakesNothing(t *testing.T) {
 	if after := w.stored("default", "op-sending"); after.Version != sending.Version {
 		t.Error("what is no part of the run is touched")
 	}
-	_, err = w.Store.StopRun(t.Context(), "t1", "run-9", ledger.Holder{Kind: ledger.Person, Name: "eve@example.com"})
+	_, err = w.Store.StopRun(t.Context(), "t1", "run-9", store.Decision{Person: w.person("t1", "eve@example.com", "admin"), Reason: "mine"})
 	if err != store.ErrNotFound {
 		t.Error("another tenant stops it: ", err)
 	}
