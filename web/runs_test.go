@@ -289,3 +289,26 @@ func TestRunsAreReadUnderEveryName(t *testing.T) {
 	a.run(strings.Repeat("r", 129)).is(t, 404, "not_found", "fix_request", false)
 	a.report(strings.Repeat("r", 129), "http", 1).is(t, 400, "invalid_request", "fix_request", false)
 }
+
+// First submissions are free, whatever the budget; the first repeat that there
+// is none for is refused, and ends the run.
+func TestRunWithoutRetriesEndsWithItsFirstRepeat(t *testing.T) {
+	a := newServer(t, runsConfig).agent("default")
+	h := a.lower("run-9", `{"max_attempts":0}`)
+	h.has(t, 0, 0)
+	if !strings.Contains(h.text("detail"), "No retries: the first one is refused, and ends the run.") {
+		t.Error("the run reads ", h.Body)
+	}
+	first := inRun("op-A", "run-9")
+	a.submit(first).is(t, 202, "", "wait", false)
+	a.submit(inRun("op-B", "run-9")).is(t, 202, "", "wait", false)
+	a.run("run-9").has(t, 0, 0)
+	for range 2 {
+		a.submit(first).spent(t, "The run run-9 has no retries, and something of it was to be repeated")
+		a.submit(inRun("op-C", "run-9")).spent(t, "The run run-9 has no retries")
+	}
+	a.absent("op-C")
+	a.run("run-9").has(t, 1, 0) // the one that ended it
+	a.confirm("op-A")
+	a.submit(first).is(t, 200, "", "use_result", true)
+}

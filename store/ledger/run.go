@@ -27,9 +27,9 @@ type RunState string
 
 // The states of a run. All but the first are its end.
 const (
-	RunGoing     RunState = "running"
-	RunSpent     RunState = "spent"   // its retries are used up, or the first one it had none for was refused
-	RunOver      RunState = "over"    // its deadline has passed
+	RunGoing  RunState = "running"
+	RunSpent  RunState = "spent"   // its retries are used up, or the first one it had none for was refused
+	RunOver   RunState = "over"    // its deadline has passed
 	RunHalted RunState = "stopped" // by a person
 )
 
