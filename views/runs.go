@@ -60,8 +60,8 @@ func (f Frame) stoppable(r ledger.RunRecord) bool {
 
 // usedOf is how much of its budget a run has used.
 func usedOf(r ledger.RunRecord) string {
-	if r.MaxAttempts == 0 && r.Used == 0 {
-		return "none allowed, none used"
+	if r.MaxAttempts == 0 {
+		return grouped(r.Used) + ", and none is allowed"
 	}
 	return grouped(r.Used) + " of " + grouped(r.MaxAttempts)
 }

@@ -14,7 +14,7 @@ func TestRunsPageSaysWhereEachRunStands(t *testing.T) {
 		"run-812 began in run nightly-2026-11-30 Running", "none of its own",
 		"spent Spent nothing may be repeated any more; new operations are refused", "3 of 3", "tool 1 · worker restarts 1 · workflow 1",
 		"late Over its time has passed; new operations are refused", "29 Nov 11:28 UTC, 1 d ago",
-		"none allowed, none used",
+		"0, and none is allowed",
 		"run-640 Stopped new operations are refused", "Stopped by Jon 3 m ago What was not sent was rejected; what was being sent goes to its end. It retries the same failed page.",
 		"run-641 began in run run-640 Stopped new operations are refused: so it is with the run above, run-640",
 		"New operations are refused. Rejected: 3 operations that were not sent. Not touched: 1 operation that was sent. It goes to its end. Stopped with it: run-812 · run-813 and 2 more",

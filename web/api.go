@@ -36,14 +36,23 @@ var operationID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
 // envelope describes an operation to an agent, with what a person told it.
 func (s *Server) envelope(ctx context.Context, o ledger.Operation, original *ledger.Operation) (ledger.Envelope, error) {
 	e := ledger.Describe(o, original)
-	if o.Status != ledger.Rejected || o.Reason != ledger.Denied {
-		return e, nil
-	}
-	said, err := s.Store.Approvals(ctx, o.TenantID, o.OperationID)
-	if err != nil || len(said) == 0 {
+	switch {
+	case o.Status == ledger.Rejected && o.Reason == ledger.Denied:
+		said, err := s.Store.Approvals(ctx, o.TenantID, o.OperationID)
+		if err != nil || len(said) == 0 {
+			return e, err
+		}
+		return e.Saying(said[len(said)-1].Reason), nil
+	case o.Status == ledger.Rejected && o.Reason == ledger.RunStopped:
+		log, err := s.Store.Timeline(ctx, o.TenantID, o.OperationID)
+		for _, entry := range log {
+			if ledger.Event(entry.Event) == ledger.StopRun {
+				e = e.Saying(ownWords(entry))
+			}
+		}
 		return e, err
 	}
-	return e.Saying(said[len(said)-1].Reason), nil
+	return e, nil
 }
 
 // show answers GET /v1/operations/{id}.
