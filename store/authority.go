@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -54,12 +53,11 @@ func (t *tx) runAllows(o ledger.Operation, by ledger.Holder) (string, error) {
 	if o.Released {
 		return "", t.take(o.TenantID, o.RunID, "mark", 1)
 	}
-	err := t.spend(o.TenantID, o.RunID, "mark", 1)
-	var spent BudgetSpent
-	if !errors.As(err, &spent) {
+	refused, err := t.spend(o.TenantID, o.RunID, "mark")
+	if err != nil || refused == "" {
 		return "", err
 	}
-	return t.hold(o, by, ledger.BudgetExhausted, spent.Sentence)
+	return t.hold(o, by, ledger.BudgetExhausted, refused)
 }
 
 // mayStart judges an operation of which nothing was sent.

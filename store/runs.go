@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -82,20 +81,31 @@ func (t *tx) runOver(tenant, id string) (string, error) {
 	return "", err
 }
 
-// spend takes retries from a run and all its ancestors: one count over all
-// layers. Where one of them has none left, nothing is taken.
-func (t *tx) spend(tenant, id, layer string, count int) error {
-	if id == "" || count <= 0 {
-		return nil
+// spend takes one retry from a run and all its ancestors: one count over all
+// layers. Where one of them may do nothing more, nothing is taken, and the
+// sentence says so. One that had none from the start is spent by the first that
+// is asked of it: that one is counted, and refused.
+func (t *tx) spend(tenant, id, layer string) (refused string, err error) {
+	if id == "" {
+		return "", nil
 	}
-	why, err := t.runOver(tenant, id)
+	all, err := t.lineage(tenant, id)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if why != "" {
-		return BudgetSpent{why}
+	for _, r := range all {
+		if why := r.Over(t.now); why != "" {
+			return why, nil
+		}
 	}
-	return t.take(tenant, id, layer, count)
+	for _, r := range all {
+		if r.Left() == 0 {
+			r.Used++
+			refused = r.Over(t.now)
+			break
+		}
+	}
+	return refused, t.take(tenant, id, layer, 1)
 }
 
 func (t *tx) take(tenant, id, layer string, count int) error {
@@ -116,10 +126,15 @@ func (t *tx) take(tenant, id, layer string, count int) error {
 // Repeat counts one more submission of an operation that has not ended. It is
 // refused once its run has nothing left.
 func (s *Store) Repeat(ctx context.Context, o ledger.Operation) error {
-	if o.RunID == "" {
-		return nil
+	var refused string
+	err := s.change(ctx, func(t *tx) (err error) {
+		refused, err = t.spend(o.TenantID, o.RunID, "repeat")
+		return err
+	})
+	if err == nil && refused != "" { // and what spent the run stays on record
+		return BudgetSpent{refused}
 	}
-	return s.change(ctx, func(t *tx) error { return t.spend(o.TenantID, o.RunID, "repeat", 1) })
+	return err
 }
 
 // ReportAttempts counts retries and fallbacks that a layer outside made on its
@@ -174,80 +189,6 @@ func (s *Store) Run(ctx context.Context, tenant, id string) (ledger.Run, error) 
 	if err != nil {
 		return r, err
 	}
-	rows, err := s.readers.QueryContext(ctx, `select layer, count from run_reports where tenant_id = $1 and run_id = $2`, tenant, id)
-	if err != nil {
-		return r, err
-	}
-	r.ByLayer = map[string]int{}
-	_, err = collect(rows, func(row *sql.Rows) (struct{}, error) {
-		var layer string
-		var n int
-		err := row.Scan(&layer, &n)
-		r.ByLayer[layer] = n
-		return struct{}{}, err
-	})
+	r.ByLayer, err = s.byLayer(ctx, tenant, id)
 	return r, err
-}
-
-// Runs lists a tenant's runs, newest first.
-func (s *Store) Runs(ctx context.Context, tenant string) ([]ledger.Run, error) {
-	rows, err := s.readers.QueryContext(ctx, `select `+runColumns+` from runs where tenant_id = $1 order by created_at desc, run_id limit 200`, tenant)
-	if err != nil {
-		return nil, err
-	}
-	return collect(rows, func(r *sql.Rows) (ledger.Run, error) { return scanRun(r) })
-}
-
-// openOf lists what a run and the runs that it began have open, all of it: what
-// a stop leaves out would be sent.
-func (t *tx) openOf(tenant, id string) ([]ledger.Operation, error) {
-	rows, err := t.rows(`
-		with recursive family (run_id) as (
-			select run_id from runs where tenant_id = $1 and run_id = $2
-			union
-			select r.run_id from runs r join family f on r.parent_run_id = f.run_id where r.tenant_id = $1
-		)
-		select `+operationColumns+` from operations
-		where tenant_id = $1 and run_id in (select run_id from family) and status in ('awaiting_approval', 'ready', 'unknown_hold')
-		order by id`, tenant, id)
-	if err != nil {
-		return nil, err
-	}
-	return collect(rows, func(r *sql.Rows) (ledger.Operation, error) { return scanOperation(r) })
-}
-
-// StopRun ends a run and those that it began: what of it was not sent is
-// rejected, nothing new is taken, and what is being sent goes to its end.
-func (s *Store) StopRun(ctx context.Context, tenant, id string, by ledger.Holder) (stopped int, err error) {
-	err = s.change(ctx, func(t *tx) error {
-		stopped = 0
-		r, err := t.run(tenant, id)
-		if err != nil {
-			return err
-		}
-		if r.StoppedAt == 0 {
-			if err := t.exec(`update runs set stopped_at = $1 where tenant_id = $2 and run_id = $3`, t.now, tenant, id); err != nil {
-				return err
-			}
-			if err := t.log(ledger.Entry{TenantID: tenant, Object: "run", ObjectID: id, Event: "stop", ActorKind: by.Kind, Actor: by.Name,
-				Sentence: fmt.Sprintf("%s stopped the run %s.", by.Name, id), Fact: "{}"}); err != nil {
-				return err
-			}
-		}
-		open, err := t.openOf(tenant, id)
-		if err != nil {
-			return err
-		}
-		for _, o := range open {
-			if !o.May(ledger.StopRun, by.Kind, t.now) {
-				continue
-			}
-			if _, err := t.happen(o, happening{event: ledger.StopRun, by: by, sentence: fmt.Sprintf("%s stopped its run. Nothing was sent.", by.Name)}); err != nil {
-				return err
-			}
-			stopped++
-		}
-		return nil
-	})
-	return stopped, err
 }

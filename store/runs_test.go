@@ -117,7 +117,8 @@ func TestStoppedRunSendsNothingMore(t *testing.T) {
 	for n := range many {
 		b.submit(fmt.Sprint("more-", n), memo, nil, of("run"))
 	}
-	n, err := b.s.StopRun(b.ctx, tenant, "run", root)
+	stop := store.Decision{Person: b.person("dora", "finance"), Reason: "it loops"}
+	n, err := b.s.StopRun(b.ctx, tenant, "run", stop)
 	b.ok(err)
 	if n != many+5 {
 		t.Errorf("%d were stopped", n)
@@ -146,8 +147,143 @@ func TestStoppedRunSendsNothingMore(t *testing.T) {
 			t.Errorf("%s takes something new: %v", run, err)
 		}
 	}
-	again, err := b.s.StopRun(b.ctx, tenant, "run", root)
+	again, err := b.s.StopRun(b.ctx, tenant, "run", stop)
 	if b.ok(err); again != 0 {
 		t.Errorf("stopped a second time, it stops %d", again)
+	}
+}
+
+// A budget of nothing is not spent before something is taken from it: first
+// submissions are free. The first retry is refused, and is the end of the run.
+func TestRunWithoutRetriesTakesFirstSubmissionsUntilOneIsRefused(t *testing.T) {
+	none := 0
+	for name, repeat := range map[string]func(*bench, ledger.Operation){
+		"a repeat": func(b *bench, o ledger.Operation) {
+			if err := b.s.Repeat(b.ctx, o); !errors.As(err, new(store.BudgetSpent)) {
+				b.t.Error("the first repeat goes through: ", err)
+			}
+		},
+		"a second mark": func(b *bench, o ledger.Operation) {
+			b.settle(b.mark(b.claim(blind)), silence)
+			b.clock.move(time.Second)
+			b.wantUnmarked(b.claim(blind))
+			b.want("op", ledger.UnknownHold, ledger.BudgetExhausted)
+		},
+		"a layer's report": func(b *bench, _ ledger.Operation) {
+			_, err := b.s.ReportAttempts(b.ctx, tenant, "run", "http", 1)
+			b.ok(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, retries(5))
+			_, err := b.s.LowerRun(b.ctx, tenant, "run", "", &none, nil)
+			b.ok(err)
+			o := b.submit("op", blind, nil, of("run"))
+			b.submit("second", wire, nil, of("run"))
+			b.wantUsed("run", 0, nil)
+			repeat(b, o)
+			if _, err := b.s.Submit(b.ctx, b.draft("third", wire, nil, of("run"))); !errors.As(err, new(store.BudgetSpent)) {
+				t.Error("after a refused retry something new is taken: ", err)
+			}
+			used, err := b.s.Run(b.ctx, tenant, "run")
+			b.ok(err)
+			if err := b.s.Repeat(b.ctx, o); !errors.As(err, new(store.BudgetSpent)) {
+				t.Error("a second repeat goes through: ", err)
+			}
+			b.wantUsed("run", used.Used, used.ByLayer) // once it is spent, what is refused counts no more
+			b.want("second", ledger.Ready, "")         // what was taken on in time is not touched
+		})
+	}
+}
+
+func TestRunBelowOneWithoutRetriesIsEndedByItsFirstRepeat(t *testing.T) {
+	none := 0
+	b := newBench(t, retries(5))
+	_, err := b.s.LowerRun(b.ctx, tenant, "top", "", &none, nil)
+	b.ok(err)
+	o := b.submit("op", wire, nil, of("low", "top"))
+	b.submit("side", wire, nil, of("side", "top"))
+	if err := b.s.Repeat(b.ctx, o); !errors.As(err, new(store.BudgetSpent)) || !strings.Contains(err.Error(), "The run top") {
+		t.Error("the repeat of a run below is answered ", err)
+	}
+	for _, run := range []string{"top", "low", "side"} {
+		if _, err := b.s.Submit(b.ctx, b.draft("new", wire, nil, of(run))); !errors.As(err, new(store.BudgetSpent)) {
+			t.Errorf("%s takes something new: %v", run, err)
+		}
+	}
+}
+
+func TestRunIsStoppedByWhoMayAndSaysWhy(t *testing.T) {
+	b := newBench(t)
+	b.submit("op", wire, nil, of("run"))
+	dora, vic := b.person("dora", "finance"), b.person("vic", "viewer")
+	foreign := dora
+	foreign.TenantID = "elsewhere"
+	for name, d := range map[string]store.Decision{
+		"viewer": {Person: vic, Reason: "x"}, "no reason": {Person: dora, Reason: " "}, "another tenant": {Person: foreign, Reason: "x"}, "nobody": {Reason: "x"},
+	} {
+		if _, err := b.s.StopRun(b.ctx, tenant, "run", d); !errors.Is(err, store.ErrForbidden) && !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s stops it: %v", name, err)
+		}
+	}
+	b.want("op", ledger.Ready, "")
+	for n := range 40 { // entries on both sides of the one that is looked for
+		b.submit(fmt.Sprint("before-", n), memo, nil)
+	}
+	b.clock.move(time.Second)
+	_, err := b.s.StopRun(b.ctx, tenant, "run", store.Decision{Person: dora, Reason: "it loops"})
+	b.ok(err)
+	b.clock.move(time.Second)
+	b.submit("after", memo, nil)
+	_, err = b.s.StopRun(b.ctx, tenant, "run", store.Decision{Person: b.person("ed", "admin"), Reason: "me too"})
+	b.ok(err)
+	all, more, err := b.s.Runs(b.ctx, tenant, store.RunFilter{})
+	b.ok(err)
+	if len(all) != 1 || more || all[0].StoppedBy != dora.Email || all[0].StoppedWhy != "it loops" || all[0].Operations[ledger.Rejected] != 1 {
+		t.Errorf("the runs are %+v", all)
+	}
+	if o := b.want("op", ledger.Rejected, ledger.RunStopped); !strings.Contains(o.Detail, "dora stopped its run, and nothing was sent: it loops") {
+		t.Error("the agent is told ", o.Detail)
+	}
+}
+
+func TestRunsAreListedNewestFirstWithTheirRelatives(t *testing.T) {
+	b := newBench(t)
+	b.submit("sending", charge, nil, of("top"))
+	b.mark(b.claim(charge))
+	for _, run := range [][]string{{"mid", "top"}, {"low", "mid"}, {"side", "top"}, {"other", ""}} {
+		b.clock.move(time.Second)
+		b.submit("op-"+run[0], wire, nil, of(run[0], run[1]))
+	}
+	var seen []string
+	for after := ""; ; {
+		page, more, err := b.s.Runs(b.ctx, tenant, store.RunFilter{After: after, Limit: 2})
+		b.ok(err)
+		for _, r := range page {
+			after = r.RunID
+			seen = append(seen, fmt.Sprintf("%s above=%d below=%v unsent=%d way=%d", r.RunID, len(r.Above), r.Below, r.Unsent, r.UnderWay))
+		}
+		if !more {
+			break
+		}
+	}
+	want := []string{"other above=0 below=[] unsent=1 way=0", "side above=1 below=[] unsent=1 way=0", "low above=2 below=[] unsent=1 way=0",
+		"mid above=1 below=[low] unsent=2 way=0", "top above=0 below=[low mid side] unsent=3 way=1"}
+	if strings.Join(seen, "\n") != strings.Join(want, "\n") {
+		t.Errorf("listed\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
+	}
+	one, _, err := b.s.Runs(b.ctx, tenant, store.RunFilter{RunID: "mid"})
+	b.ok(err)
+	if len(one) != 1 || one[0].RunID != "mid" {
+		t.Errorf("one is asked for, and given are %+v", one)
+	}
+	if n, err := b.s.StopRun(b.ctx, tenant, "top", store.Decision{Person: b.person("dora", "admin"), Reason: "x"}); err != nil || n != 3 {
+		t.Errorf("the list says that 3 are rejected, and %d are (%v)", n, err)
+	}
+	if one, _, err = b.s.Runs(b.ctx, tenant, store.RunFilter{RunID: "low"}); err != nil || len(one) != 1 {
+		t.Fatal(one, err)
+	}
+	if state, by := one[0].Standing(b.clock.now().UnixMilli()); state != ledger.RunHalted || by.RunID != "top" {
+		t.Errorf("below a stopped run one is %s by %s", state, by.RunID)
 	}
 }

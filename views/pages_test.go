@@ -142,7 +142,7 @@ func TestFormsThatDecideArePostsThatCarryWhatWasOnTheScreen(t *testing.T) {
 			}
 			m := decides.FindStringSubmatch(action)
 			if m == nil {
-				if want := map[string]string{"login": "/login", "logout": "/logout", "setup": "/setup", "run-job": "/settings/run-job"}[act]; action != want {
+				if want := map[string]string{"login": "/login", "logout": "/logout", "setup": "/setup", "run-job": "/settings/run-job", "stop-run": "/runs/stop-run"}[act]; action != want {
 					t.Errorf("%s: %s posts to %q", page.name, act, action)
 				}
 				continue
@@ -158,7 +158,7 @@ func TestFormsThatDecideArePostsThatCarryWhatWasOnTheScreen(t *testing.T) {
 		}
 	}
 	for _, act := range []string{"login", "logout", "setup", "approve", "reject", "ask-changes", "happened", "did-not-happen", "happened-twice", "send-again",
-		"still-unknown", "look-again", "same-purchase", "different-purchase", "run-job"} {
+		"still-unknown", "look-again", "same-purchase", "different-purchase", "run-job", "stop-run"} {
 		if !found[act] && act != "did-not-happen" && act != "send-again" { // refused in the samples
 			t.Errorf("no page has the form %s", act)
 		}
@@ -193,6 +193,7 @@ func TestFormsHaveTheFieldsOfTheContract(t *testing.T) {
 		{before, "same-purchase", []string{"reason"}, []string{"original"}},
 		{before, "different-purchase", []string{"reason"}, nil},
 		{before, "reject", []string{"reason"}, nil},
+		{draw(t, views.Runs(runs()["opened"])), "stop-run", []string{"reason"}, nil},
 	} {
 		f := c.d.form(c.act)
 		if f == nil {

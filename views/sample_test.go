@@ -347,10 +347,36 @@ func everyPage(t testing.TB) []drawn {
 	quiet.Tokens, quiet.Jobs, quiet.ConfigFile = nil, nil, ""
 	add("settings-viewer", views.Settings(quiet))
 
+	for name, r := range runs() {
+		add("runs-"+name, views.Runs(r))
+	}
+
 	for i, m := range messages() {
 		add(fmt.Sprintf("message-%d", i), views.Message(m))
 	}
 	return all
+}
+
+// runs are the runs page in each of its states.
+func runs() map[string]views.RunsPage {
+	f := frame(views.AtRuns)
+	f.Pages.Runs = true
+	top := ledger.RunRecord{Run: ledger.Run{RunID: "nightly-2026-11-30", MaxAttempts: 20, Used: 9, Deadline: now + 23*hour, ByLayer: map[string]int{"repeat": 2, "mark": 1, "http": 3, "model": 1}, CreatedAt: now - hour},
+		Below: []string{"run-812", "run-813"}, CountBelow: 4, Operations: map[ledger.Status]int{ledger.Ready: 2, ledger.InFlight: 1, ledger.UnknownHold: 1, ledger.Confirmed: 1240, ledger.Rejected: 3}, Unsent: 3, UnderWay: 1}
+	low := ledger.RunRecord{Run: ledger.Run{RunID: "run-812", ParentRunID: "nightly-2026-11-30", MaxAttempts: 20, Deadline: now + 2*hour}, Above: []ledger.Run{top.Run}}
+	spent := ledger.RunRecord{Run: ledger.Run{RunID: "spent", MaxAttempts: 3, Used: 3, Deadline: now + hour, ByLayer: map[string]int{"worker": 1, "tool": 1, "workflow": 1}}}
+	over := ledger.RunRecord{Run: ledger.Run{RunID: "late", MaxAttempts: 3, Deadline: now - day}, Operations: map[ledger.Status]int{ledger.Confirmed: 1}}
+	none := ledger.RunRecord{Run: ledger.Run{RunID: "careful\u202e", Deadline: now + hour}}
+	stopped := ledger.RunRecord{Run: ledger.Run{RunID: "run-640", MaxAttempts: 20, Used: 2, Deadline: now + hour, StoppedAt: now - 3*minute}, StoppedBy: "Jon", StoppedWhy: "It retries the same failed page.", Operations: map[ledger.Status]int{ledger.Rejected: 2, ledger.Unknown: 1}}
+	below := ledger.RunRecord{Run: ledger.Run{RunID: "run-641", ParentRunID: "run-640", MaxAttempts: 20, Deadline: now + hour}, Above: []ledger.Run{stopped.Run}}
+	may := views.Decision{Act: "stop-run", Allowed: true}
+	return map[string]views.RunsPage{
+		"empty":  {Frame: calm(f), Stop: may},
+		"some":   {Frame: f, Stop: may, Items: []ledger.RunRecord{top, low, spent, over, none, stopped, below}, Older: "run-641"},
+		"viewer": {Frame: f, Stop: views.Decision{Act: "stop-run", Why: "This needs the role approver, finance or admin."}, Items: []ledger.RunRecord{top, stopped}},
+		"absent": {Frame: f, Stop: may, RunID: "run-9"},
+		"opened": {Frame: f, Stop: may, RunID: top.RunID, Items: []ledger.RunRecord{top}, Form: views.FormState{Act: "stop-run", Problem: "A reason is needed.", Values: map[string]string{"run_id": top.RunID, "reason": "it"}}},
+	}
 }
 
 func settings() views.SettingsPage {
@@ -398,6 +424,8 @@ func messages() []views.MessagePage {
 		views.NotFound(test(f), "op_01J"),
 		views.NotFound(f, "op_01J"),
 		views.NoPage(f),
+		views.NoRun(f, "run-9"),
+		views.StoppedBefore(f, ledger.RunRecord{Run: ledger.Run{RunID: "run-640", StoppedAt: now - 8*second}, StoppedBy: "Jon", StoppedWhy: "It loops."}),
 		views.Conflict(f, charge(ledger.Rejected, ledger.Denied), ledger.Entry{ActorKind: ledger.Person, Actor: "Jon", Sentence: "wrong account", At: now - 8*second}, 1),
 		views.Conflict(f, charge(ledger.Confirmed, ""), ledger.Entry{ActorKind: ledger.Reconciler, Actor: "lookup", At: now - 8*second}, 1),
 		views.Changed(f, refund(), rows),

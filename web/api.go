@@ -44,14 +44,23 @@ func (s *Server) envelope(ctx context.Context, o ledger.Operation, original *led
 		now := s.Store.Now()
 		e = e.Resendable(keyUntil(stands, rail, now), now)
 	}
-	if o.Status != ledger.Rejected || o.Reason != ledger.Denied {
-		return e, nil
-	}
-	said, err := s.Store.Approvals(ctx, o.TenantID, o.OperationID)
-	if err != nil || len(said) == 0 {
+	switch {
+	case o.Status == ledger.Rejected && o.Reason == ledger.Denied:
+		said, err := s.Store.Approvals(ctx, o.TenantID, o.OperationID)
+		if err != nil || len(said) == 0 {
+			return e, err
+		}
+		return e.Saying(said[len(said)-1].Reason), nil
+	case o.Status == ledger.Rejected && o.Reason == ledger.RunStopped:
+		log, err := s.Store.Timeline(ctx, o.TenantID, o.OperationID)
+		for _, entry := range log {
+			if ledger.Event(entry.Event) == ledger.StopRun {
+				e = e.Saying(ownWords(entry))
+			}
+		}
 		return e, err
 	}
-	return e.Saying(said[len(said)-1].Reason), nil
+	return e, nil
 }
 
 // show answers GET /v1/operations/{id}.

@@ -40,9 +40,11 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/operations/:id", s.signedIn(s.operation))
 	e.GET("/operations/:id/done", s.signedIn(s.done))
 	e.GET("/refunds", s.signedIn(s.refunds))
+	e.GET("/runs", s.signedIn(s.runs))
 	e.GET("/settings", s.signedIn(s.settings))
 
 	e.POST("/operations/:id/:act", s.signedIn(s.decide))
+	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
 	e.POST("/settings/run-job", s.signedIn(s.runJob))
 }
 
@@ -72,7 +74,7 @@ func (s *Server) frame(c echo.Context, here views.Place, p ledger.PersonRecord) 
 	}
 	f.Tenant, f.Here, f.Counts = p.TenantID, here, counts
 	f.Person = views.Person{Name: p.Name, Email: p.Email, Roles: p.Roles}
-	f.Pages = views.Pages{Refunds: true, Settings: true}
+	f.Pages = views.Pages{Refunds: true, Runs: true, Settings: true}
 	f.Money = s.Store.Rulebook(p.TenantID).Currencies
 	return f, nil
 }
@@ -174,6 +176,8 @@ func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 		back := ""
 		if id := c.Param("id"); id != "" && strings.HasPrefix(c.Path(), "/operations/") {
 			back = operationPath(id)
+		} else if strings.HasPrefix(c.Path(), "/runs") {
+			back = "/runs"
 		}
 		// Whoever sent it may not have been the person: the page shows nothing of theirs.
 		return render(c, http.StatusForbidden, views.Message(views.CrossSite(s.outside(c), back)))

@@ -30,9 +30,12 @@ type runBody struct {
 
 func runAnswer(r ledger.Run, now int64) runBody {
 	detail := r.Over(now)
-	if detail == "" {
+	switch {
+	case detail == "" && r.Left() == 0:
+		detail = "No retries: the first one is refused, and ends the run. First submissions, reading and recorded results are free."
+	case detail == "":
 		detail = fmt.Sprintf("%d retries are left, over all layers and until the deadline. First submissions, reading and recorded results are free.", r.Left())
-	} else {
+	default:
 		detail += " Stop and tell the person you work for; reading operations and their results stays free."
 	}
 	return runBody{RunID: r.RunID, ParentRunID: given(r.ParentRunID), MaxAttempts: r.MaxAttempts, Deadline: utc(r.Deadline),

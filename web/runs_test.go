@@ -229,7 +229,8 @@ func TestStoppedRunTakesNothing(t *testing.T) {
 	a.submit(inRun("op-ready", "run-9"))
 	a.submit(changed("4800", "200000", "ID", "op-asked", `"payload"`, `"run_id":"run-9","payload"`))
 	a.submit(changed("ref-ID", "ref-op-ready", "ID", "op-held", `"payload"`, `"run_id":"run-9","payload"`))
-	n, err := w.Store.StopRun(t.Context(), "default", "run-9", ledger.Holder{Kind: ledger.Person, Name: "ana@example.com"})
+	ana := store.Decision{Person: w.person("default", "ana@example.com", "admin"), Reason: "it loops"}
+	n, err := w.Store.StopRun(t.Context(), "default", "run-9", ana)
 	must(t, err)
 	if n != 3 {
 		t.Errorf("%d were stopped", n)
@@ -246,7 +247,7 @@ func TestStoppedRunTakesNothing(t *testing.T) {
 	if after := w.stored("default", "op-sending"); after.Version != sending.Version {
 		t.Error("what is no part of the run is touched")
 	}
-	_, err = w.Store.StopRun(t.Context(), "t1", "run-9", ledger.Holder{Kind: ledger.Person, Name: "eve@example.com"})
+	_, err = w.Store.StopRun(t.Context(), "t1", "run-9", store.Decision{Person: w.person("t1", "eve@example.com", "admin"), Reason: "mine"})
 	if err != store.ErrNotFound {
 		t.Error("another tenant stops it: ", err)
 	}
@@ -287,4 +288,27 @@ func TestRunsAreReadUnderEveryName(t *testing.T) {
 	}
 	a.run(strings.Repeat("r", 129)).is(t, 404, "not_found", "fix_request", false)
 	a.report(strings.Repeat("r", 129), "http", 1).is(t, 400, "invalid_request", "fix_request", false)
+}
+
+// First submissions are free, whatever the budget; the first repeat that there
+// is none for is refused, and ends the run.
+func TestRunWithoutRetriesEndsWithItsFirstRepeat(t *testing.T) {
+	a := newServer(t, runsConfig).agent("default")
+	h := a.lower("run-9", `{"max_attempts":0}`)
+	h.has(t, 0, 0)
+	if !strings.Contains(h.text("detail"), "No retries: the first one is refused, and ends the run.") {
+		t.Error("the run reads ", h.Body)
+	}
+	first := inRun("op-A", "run-9")
+	a.submit(first).is(t, 202, "", "wait", false)
+	a.submit(inRun("op-B", "run-9")).is(t, 202, "", "wait", false)
+	a.run("run-9").has(t, 0, 0)
+	for range 2 {
+		a.submit(first).spent(t, "The run run-9 has no retries, and something of it was to be repeated")
+		a.submit(inRun("op-C", "run-9")).spent(t, "The run run-9 has no retries")
+	}
+	a.absent("op-C")
+	a.run("run-9").has(t, 1, 0) // the one that ended it
+	a.confirm("op-A")
+	a.submit(first).is(t, 200, "", "use_result", true)
 }
