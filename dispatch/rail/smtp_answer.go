@@ -20,9 +20,9 @@ func (m overSMTP) classify(r *Rail, o ledger.Operation, x Exchange) ledger.Answe
 	case x.Written == 0 && x.Err != nil:
 		a.Finding, a.Sentence = ledger.NotSent, fmt.Sprintf("Nothing was sent: %v.", x.Err)
 	case x.mail.withheld && x.Err != nil:
-		a.Finding, a.Sentence = ledger.NotSent, fmt.Sprintf("The message was not handed over, it got as far as %s: %v.", x.mail.step, x.Err)
+		a.Finding, a.Sentence = ledger.NotSent, fmt.Sprintf("The message was not handed over. It got as far as %s: %s", x.mail.step, r.unheard(x))
 	case !answered:
-		a.Sentence = fmt.Sprintf("The message was handed over, and no reply to it can be read: %s", r.unheard(x))
+		a.Sentence = "The message was handed over, and no reply to it can be read: " + r.unheard(x)
 	case x.Status >= 500:
 		a.Finding, a.Sentence = ledger.Refused, fmt.Sprintf("The mail server answered %s with %s, a definite no. Nobody got the message.", x.mail.step, said)
 	case x.Status == shuttingDown && !x.mail.withheld:
@@ -40,12 +40,15 @@ func (m overSMTP) classify(r *Rail, o ledger.Operation, x Exchange) ledger.Answe
 	return a
 }
 
+// unheard says why a dialogue ended without a reply.
 func (r *Rail) unheard(x Exchange) string {
 	switch x.Err {
 	case TimedOut:
-		return fmt.Sprintf("none came in %s.", seconds(r))
+		return fmt.Sprintf("it was not over after %s.", seconds(r))
+	case TooLate:
+		return "the send deadline passed."
 	case Garbled, TooLong:
-		return "what came is not SMTP."
+		return "what came back is not SMTP."
 	case Interrupted:
 		return "sending was interrupted."
 	}
