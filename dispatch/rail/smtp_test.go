@@ -120,6 +120,8 @@ func TestADialogueCutAtEveryByteIsNeverTakenForUnsentWrongly(t *testing.T) {
 				t.Fatalf("%s %d: %d messages", kind, at, held)
 			case held == 1 && (!connected || a.Finding != ledger.Found && a.Finding != ledger.Unclear):
 				t.Fatalf("%s %d: %+v, and the book holds it (%+v)", kind, at, a, x)
+			case a.Finding == ledger.Found && !strings.HasSuffix(string(x.Body), "\n"):
+				t.Fatalf("%s %d: confirmed by half a line, %q", kind, at, x.Body)
 			case a.Finding == ledger.Found && held != 1:
 				t.Fatalf("%s %d: confirmed, and the book holds nothing", kind, at)
 			case a.Finding == ledger.Refused || a.Finding == ledger.Pending:
