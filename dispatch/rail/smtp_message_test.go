@@ -211,7 +211,7 @@ func TestARepeatedPasswordIsMasked(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	if text, _ := json.Marshal(r.config); strings.Contains(string(text), mailPassword) {
+	if text, _ := json.Marshal(r.config.Auth); strings.Contains(string(text), mailPassword) {
 		t.Error("the configuration prints the password")
 	}
 }
