@@ -163,7 +163,7 @@ var brokenConfigs = []struct {
 		`h.yaml:2: runs.max_attempts: "${CARD_TOKEN}" is not a whole number`,
 	}},
 	{"unknown adapter", "rails: { a: { adapter: carrier-pigeon } }\n", []string{
-		`h.yaml:1: rails.a.adapter: "carrier-pigeon" is not one of http, sandbox`,
+		`h.yaml:1: rails.a.adapter: "carrier-pigeon" is not one of http, smtp, sandbox`,
 	}},
 	{"missing base_url", "rails:\n  a: { adapter: http }\n  b: { adapter: http, base_url: ftp://x }\n", []string{
 		`h.yaml:2: rails.a.base_url: is missing; write the provider's address, such as https://api.example.com`,

@@ -4,23 +4,29 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
-// parseBase reads base_url: scheme, host, perhaps a port and a path.
+// parseBase reads the base_url of an HTTP rail.
 func parseBase(text string) (*url.URL, error) {
+	return parseAddress(text, "https://api.example.com", "https", "http")
+}
+
+// parseAddress reads base_url: scheme, host, perhaps a port and a path.
+func parseAddress(text, example string, schemes ...string) (*url.URL, error) {
 	if text == "" {
-		return nil, errors.New("is missing; write the provider's address, such as https://api.example.com")
+		return nil, errors.New("is missing; write the provider's address, such as " + example)
 	}
 	u, err := url.Parse(text)
 	if err != nil || hasControl(text) {
-		return nil, errors.New("is not an address; write one such as https://api.example.com")
+		return nil, errors.New("is not an address; write one such as " + example)
 	}
 	host := u.Hostname()
 	_, notIP := netip.ParseAddr(host)
 	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, errors.New("must begin with https:// or http://")
+	case !slices.Contains(schemes, u.Scheme):
+		return nil, errors.New("must begin with " + strings.Join(schemes, ":// or ") + "://")
 	case host == "" || u.Opaque != "":
 		return nil, errors.New("names no host")
 	case u.User != nil:

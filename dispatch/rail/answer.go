@@ -31,10 +31,10 @@ var defaultAnswers = []AnswerRow{
 	{Status: []int{202}, Means: meansPending},
 }
 
-// Classify says what one exchange proves about its own attempt. Whatever the
+// classify says what one exchange proves about its own attempt. Whatever the
 // configured rows do not name, and whatever cannot be read to its end, is
 // unclear.
-func (r *Rail) Classify(o ledger.Operation, x Exchange) ledger.Answer {
+func (r *Rail) classify(o ledger.Operation, x Exchange) ledger.Answer {
 	a := ledger.Answer{Finding: ledger.Unclear, HTTPStatus: x.Status}
 	switch {
 	case x.Written == 0 && x.Err != nil:

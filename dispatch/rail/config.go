@@ -17,6 +17,8 @@ type Config struct {
 	Account      string            `yaml:"account"`
 	AllowPrivate bool              `yaml:"allow_private"`
 	Headers      map[string]Secret `yaml:"headers"`
+	Auth         Auth              `yaml:"auth"`
+	Mail         Mail              `yaml:"mail"`
 	Timeout      Duration          `yaml:"timeout"`
 	Dedupe       Dedupe            `yaml:"dedupe"`
 	Send         Send              `yaml:"send"`

@@ -85,10 +85,11 @@ func TestErrorsNameTheirKey(t *testing.T) {
 		want   string
 		change func(*Config)
 	}{
-		{`rails.card.adapter: "" is not one of http, sandbox`, func(c *Config) { c.Adapter = "" }},
-		{`rails.card.adapter: "ftp" is not one of http, sandbox`, func(c *Config) { c.Adapter = "ftp" }},
+		{`rails.card.adapter: "" is not one of http, smtp, sandbox`, func(c *Config) { c.Adapter = "" }},
+		{`rails.card.adapter: "ftp" is not one of http, smtp, sandbox`, func(c *Config) { c.Adapter = "ftp" }},
 		{`rails.card.adapter: "stripe" is not available in this version`, func(c *Config) { c.Adapter = "stripe" }},
-		{`rails.card.adapter: "smtp" is not available in this version`, func(c *Config) { c.Adapter = "smtp" }},
+		{`rails.card.mail: is for adapter smtp`, func(c *Config) { c.Mail.From = "a@example.com" }},
+		{`rails.card.auth: is for adapter smtp`, func(c *Config) { c.Auth.Basic.User = NewSecret("me") }},
 		{`rails.card.base_url: is missing`, func(c *Config) { c.BaseURL = "" }},
 		{`rails.card.base_url: must begin with`, func(c *Config) { c.BaseURL = "ftp://x" }},
 		{`rails.card.base_url: must begin with`, func(c *Config) { c.BaseURL = "api.example.com" }},

@@ -23,6 +23,8 @@ type Conn struct {
 	raw  *counted
 	wire net.Conn // raw, or TLS over it
 	used atomic.Bool
+
+	speaker speaker
 }
 
 // counted counts the bytes that the operating system took, below TLS: a record
@@ -53,11 +55,9 @@ func (r *Rail) Connect(ctx context.Context) (*Conn, error) {
 	}
 	raw := &counted{Conn: tcp}
 	c := &Conn{rail: r, raw: raw, wire: raw}
-	if r.dial.scheme == "https" {
-		if err := c.secure(ctx); err != nil {
-			tcp.Close()
-			return nil, fmt.Errorf("%s is not reached: %w", r, &tlsError{err})
-		}
+	if c.speaker, err = r.adapter.open(ctx, c); err != nil {
+		tcp.Close()
+		return nil, fmt.Errorf("%s is not reached: %w", r, err)
 	}
 	return c, nil
 }

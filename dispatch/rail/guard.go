@@ -21,7 +21,7 @@ type target struct {
 func newTarget(u *url.URL, allowPrivate bool) target {
 	t := target{scheme: u.Scheme, host: u.Hostname(), port: u.Port(), allowPrivate: allowPrivate}
 	if t.port == "" {
-		t.port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		t.port = map[string]string{"http": "80", "https": "443", smtpTLS: "465", smtpStartTLS: "587", smtpPlain: "25"}[u.Scheme]
 	}
 	if a, err := netip.ParseAddr(t.host); err == nil {
 		t.literal = a.Unmap()
@@ -29,6 +29,9 @@ func newTarget(u *url.URL, allowPrivate bool) target {
 	t.localhost = strings.EqualFold(t.host, "localhost")
 	return t
 }
+
+// loopback reports whether the configuration names this machine.
+func (t target) loopback() bool { return t.localhost || t.literal.IsValid() && t.literal.IsLoopback() }
 
 func (t target) address() string { return net.JoinHostPort(t.host, t.port) }
 

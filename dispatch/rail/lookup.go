@@ -14,10 +14,8 @@ import (
 	"holdfast/store/ledger"
 )
 
-// Lookup asks the provider what happened. It changes nothing there, so it may
-// be repeated. Only a whole, readable answer counts; everything else means that
-// the provider could not be asked.
-func (r *Rail) Lookup(ctx context.Context, o ledger.Operation) ledger.Look {
+// lookup asks by the configured path.
+func (r *Rail) lookup(ctx context.Context, o ledger.Operation) ledger.Look {
 	if !r.lookupPath.given() {
 		return ledger.Look{Finding: ledger.LookInconclusive, Sentence: "This rail has no look-up."}
 	}

@@ -2,8 +2,8 @@
 // request, owns the connection it goes over, classifies the answer and asks
 // afterwards what happened.
 //
-// One call of Send puts at most one request on the wire. The package writes
-// HTTP/1.1 onto a connection of its own instead of using Go's transport, which
+// Each protocol is an adapter, in a file of its name. One call of Send puts at
+// most one request on the wire. The package writes HTTP/1.1 onto a connection of its own instead of using Go's transport, which
 // repeats a request by itself when a kept connection turns out to be dead. It
 // follows no redirects, uses no proxy, and never reuses a connection.
 //
@@ -30,6 +30,7 @@ type Rail struct {
 	config  Config // with the defaults filled in
 	promise ledger.Rail
 	now     func() time.Time
+	adapter adapter
 
 	origin string   // scheme://host[:port], as it stands in requests
 	base   *url.URL // with the path prefix
@@ -74,8 +75,8 @@ func (r *Rail) For(effect string, o Override) (*Rail, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !f.sendPath.given() {
-		return nil, fmt.Errorf("rails.%s.send.path: is missing; give it to the rail or to the action type (effect %q)", r.name, effect)
+	if err := f.adapter.usable(f); err != nil {
+		return nil, fmt.Errorf("rails.%s.%w (effect %q)", r.name, err, effect)
 	}
 	f.dial = r.dial
 	f.breaker = r.breaker

@@ -12,16 +12,6 @@ import (
 
 const userAgent = "holdfast"
 
-// Render writes the operation as the request that goes out, all of it but the
-// secrets. The same operation on the same rail gives the same bytes each time.
-func (r *Rail) Render(o ledger.Operation) (ledger.Request, error) {
-	req, err := r.render(o)
-	if err != nil {
-		return ledger.Request{}, fmt.Errorf("rails.%s: %s cannot be rendered: %w", r.name, o.OperationID, err)
-	}
-	return req, nil
-}
-
 func (r *Rail) render(o ledger.Operation) (req ledger.Request, err error) {
 	if !r.sendPath.given() {
 		return req, errors.New("send.path is missing; give it to the rail or to the action type")

@@ -33,6 +33,7 @@ type Exchange struct {
 	Whole   bool   // the answer came to its own end
 
 	full []byte // the body as it was read, for classifying
+	mail mailEnd
 }
 
 // Fault is why an exchange has no whole answer.
@@ -64,6 +65,10 @@ func (c *Conn) Send(ctx context.Context, req ledger.Request, sendBy time.Time) E
 	if c.used.Swap(true) {
 		return Exchange{Err: Used}
 	}
+	return c.speaker.send(ctx, req, sendBy)
+}
+
+func (c *Conn) sendHTTP(ctx context.Context, req ledger.Request, sendBy time.Time) Exchange {
 	wire, err := c.rail.wireBytes(req)
 	if err != nil {
 		return Exchange{Err: Unfit}
@@ -94,6 +99,17 @@ func (c *Conn) Send(ctx context.Context, req ledger.Request, sendBy time.Time) E
 var longAgo = time.Unix(1, 0)
 
 func (c *Conn) write(ctx context.Context, request []byte, sendBy time.Time) error {
+	if err := c.due(ctx, sendBy); err != nil {
+		return err
+	}
+	if _, err := c.wire.Write(request); err != nil {
+		return faultOf(ctx, err)
+	}
+	return nil
+}
+
+// due says whether bytes may leave now. It is asked right before they do.
+func (c *Conn) due(ctx context.Context, sendBy time.Time) error {
 	// Also a slow write ends at the deadline. Only the distance counts, since
 	// the socket knows no clock but the machine's.
 	left := sendBy.Sub(c.rail.now())
@@ -103,9 +119,6 @@ func (c *Conn) write(ctx context.Context, request []byte, sendBy time.Time) erro
 	}
 	if now := c.rail.now(); !now.Before(sendBy) || !now.Round(0).Before(sendBy.Round(0)) {
 		return TooLate
-	}
-	if _, err := c.wire.Write(request); err != nil {
-		return faultOf(ctx, err)
 	}
 	return nil
 }

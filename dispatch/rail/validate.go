@@ -52,14 +52,17 @@ func build(name string, c Config, effect string, now func() time.Time) (*Rail, e
 	case AdapterHTTP:
 	case AdapterSandbox:
 		c = c.withSandboxWays(effect)
-	case AdapterStripe, AdapterSMTP:
-		f.add("adapter", "%q is not available in this version; use http or sandbox", c.Adapter)
+	case AdapterSMTP:
+		return f.buildMail(r, c)
+	case AdapterStripe:
+		f.add("adapter", "%q is not available in this version; use http, smtp or sandbox", c.Adapter)
 		return nil, f.errs[0]
 	default:
-		f.add("adapter", "%q is not one of http, sandbox", c.Adapter)
+		f.add("adapter", "%q is not one of http, smtp, sandbox", c.Adapter)
 		return nil, f.errs[0]
 	}
 	c = c.filled()
+	f.onlyMail(c)
 	f.sendAndLookup(r, &c)
 	f.answers(c)
 	f.keys(c)
@@ -72,7 +75,7 @@ func build(name string, c Config, effect string, now func() time.Time) (*Rail, e
 	if len(f.errs) > 0 {
 		return nil, errors.Join(f.errs...)
 	}
-	r.config, r.base = c, base
+	r.config, r.base, r.adapter = c, base, overHTTP{}
 	r.origin = base.Scheme + "://" + base.Host
 	r.dial = newTarget(base, c.AllowPrivate)
 	r.masker = newMasker(r.secret)
