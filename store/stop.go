@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"sort"
 
 	"holdfast/store/ledger"
 )
@@ -94,14 +93,10 @@ func (t *tx) rejectOpen(r ledger.Run, d Decision) (rejected int, err error) {
 
 // stopOf reads the entry of the log that says who stopped a run and why.
 func (s *Store) stopOf(ctx context.Context, r ledger.Run) (e ledger.Entry, err error) {
-	from, err := s.loggedFrom(ctx, r.StoppedAt)
-	if err != nil {
-		return e, err
-	}
 	rows, err := s.readers.QueryContext(ctx, `
 		select `+entryColumns+` from action_log
-		where tenant_id = $1 and seq >= $2 and object = 'run' and object_id = $3 and event = 'stop'
-		order by seq limit 1`, r.TenantID, from, r.RunID)
+		where tenant_id = $1 and operation_id = '' and object = 'run' and object_id = $2 and event = 'stop'
+		order by seq limit 1`, r.TenantID, r.RunID)
 	if err != nil {
 		return e, err
 	}
@@ -110,19 +105,4 @@ func (s *Store) stopOf(ctx context.Context, r ledger.Run) (e ledger.Entry, err e
 		return e, err
 	}
 	return found[0], nil
-}
-
-// loggedFrom is the number of the first entry of that time or later. Numbers
-// have no gap and times never run backwards, so it is found by halving.
-func (s *Store) loggedFrom(ctx context.Context, at int64) (int64, error) {
-	var last int
-	err := s.readers.QueryRowContext(ctx, `select coalesce(max(seq), 0) from action_log`).Scan(&last)
-	n := sort.Search(last, func(i int) bool {
-		var then int64
-		if err == nil {
-			err = s.readers.QueryRowContext(ctx, `select at from action_log where seq = $1`, i+1).Scan(&then)
-		}
-		return then >= at
-	})
-	return int64(n + 1), err
 }

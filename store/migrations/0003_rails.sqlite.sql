@@ -20,3 +20,6 @@ create table rail_tests (
     findings  text   not null -- JSON list of {check, promised, seen, passed}
 );
 create index rail_tests_of on rail_tests (tenant_id, rail, at);
+
+-- What happened to a rail, a run, a person or a token: who did it and why.
+create index action_log_object on action_log (tenant_id, object, object_id, seq) where operation_id = '';
