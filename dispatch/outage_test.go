@@ -118,7 +118,7 @@ func newBook(t *testing.T) http.Handler {
 // another one. The hour is simulated: the real dispatcher, its look-ups and its
 // sweeps run through every second of it.
 func TestAnOutageDrainsInOrderOfAgeInsideTheBudgetsAndDelaysNobodyElse(t *testing.T) {
-	defer dispatch.SetIdlePoll(2 * time.Second)()
+	defer dispatch.SetIdlePoll(5 * time.Second)()
 	for _, how := range []string{refuses, hangsUp} {
 		t.Run(how, func(t *testing.T) {
 			card, bank := startFragile(t, newBook(t)), startFragile(t, newBook(t))
@@ -150,6 +150,7 @@ rails:
     breaker: { failures: 5, open_for: 30s }
   bank: { adapter: sandbox, base_url: "http://%s" }
 timing: { unknown_for: 4h }
+jobs: { lookup: "@every 1m", sweep: "@every 1m" }
 action_types:`+action("pay_card", "card")+action("pay_bank", "bank")+allowAll, card.addr, maxAttempts, maxElapsed, bank.addr), nil)
 	defer g.close()
 	stop := g.run()
