@@ -57,13 +57,15 @@ func (d *Dispatcher) deliver(ctx context.Context, l *lane, c store.Claim) {
 }
 
 // giveBack returns a claim whose connection failed: not one byte left, nothing
-// counts, and it is tried again after a pause.
+// counts. The rail is tried again after a pause, and by the oldest first.
 func (d *Dispatcher) giveBack(ctx context.Context, l *lane, c store.Claim, r *rail.Rail, cause error, log logger) {
-	failures := l.failed(r, time.Now())
+	now := time.Now()
+	failures := l.failed(r, now)
 	limits := r.Promise().Limits
 	pause := rail.Backoff(limits.BackoffMin, limits.BackoffMax, failures, chance)
+	l.pause(now.Add(pause))
 	log.Info("no connection", "rail", c.Operation.Rail, "error", cause, "pause", pause)
-	err := d.Store.Release(ctx, c, d.Store.Now()+pause.Milliseconds(), "The provider could not be reached. Nothing was sent.")
+	err := d.Store.Release(ctx, c, 0, "The provider could not be reached. Nothing was sent.")
 	if err != nil && !errors.Is(err, store.ErrLeaseLost) {
 		log.Warn("giving a claim back", "error", err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // idlePoll is how often the dispatcher looks for work that became due by time
 // alone; everything else wakes it.
-const idlePoll = 200 * time.Millisecond
+var idlePoll = 200 * time.Millisecond
 
 // Dispatcher is one worker process's share of the work.
 type Dispatcher struct {

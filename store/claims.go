@@ -125,7 +125,8 @@ func (t *tx) claim(o ledger.Operation, worker string, lease time.Duration) (*Cla
 }
 
 // Release gives a claim back before the mark: nothing was sent, nothing counts.
-// The operation may be claimed again at next.
+// The operation may be claimed again at next; zero: at once, in its old place
+// among those that wait.
 func (s *Store) Release(ctx context.Context, c Claim, next int64, sentence string) error {
 	return s.change(ctx, func(t *tx) error {
 		o, err := t.operation(c.Operation.TenantID, c.Operation.OperationID)
@@ -138,7 +139,9 @@ func (s *Store) Release(ctx context.Context, c Claim, next int64, sentence strin
 		was := o
 		o.Claims--
 		o.LeaseUntil, o.LeaseOwner = 0, ""
-		o.NextSendAt = max(next, 1)
+		if next != 0 {
+			o.NextSendAt = next
+		}
 		if o.Detail != sentence {
 			o.Detail = sentence
 			o.Version++

@@ -88,7 +88,13 @@ func (t *tx) lookedInVain(o ledger.Operation, look ledger.Look, w ledger.Weighin
 	if o.Status != ledger.Unknown {
 		return o, nil
 	}
-	return t.plan(o, rules, rail, by, backoff)
+	o, err := t.plan(o, rules, rail, by, backoff)
+	if err != nil || o.NextLookAt == 0 || look.Finding != ledger.LookUnreachable {
+		return o, err
+	}
+	was = o
+	o.NextLookAt = max(o.NextLookAt, o.AskAgain(t.now))
+	return o, t.save(was, o)
 }
 
 // lookBack is the one more look at an operation that ended: an effect that is

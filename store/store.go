@@ -82,7 +82,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 
 func newStore(o Options) *Store {
 	if o.Now == nil {
-		o.Now = steadyClock()
+		o.Now = steadyClock(time.Now)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -160,9 +160,9 @@ func (s *Store) now() int64 { return s.clock().UnixMilli() }
 
 // steadyClock reads the wall clock once and then follows the monotonic one, so
 // that a clock that is set forwards or backwards changes no lease.
-func steadyClock() func() time.Time {
-	start := time.Now()
-	return func() time.Time { return start.Add(time.Since(start)) }
+func steadyClock(read func() time.Time) func() time.Time {
+	start := read()
+	return func() time.Time { return start.Add(read().Sub(start)) }
 }
 
 func prepareFolder(folder string) error {

@@ -128,6 +128,18 @@ func (r Rail) Plan(o Operation, harmless bool, unknownFor time.Duration, now int
 	return o, "", ""
 }
 
+// AskAgain is when to ask a provider again that could not be asked: less and
+// less often, by how long the operation has been unknown, so that an outage does
+// not become a storm. Who was not asked has not answered: the look does not
+// count.
+func (o Operation) AskAgain(now int64) int64 {
+	age := time.Duration(now-o.UnknownSince) * time.Millisecond
+	return now + min(max(age/4, lookAfter[0]), longestUnasked).Milliseconds()
+}
+
+// longestUnasked is how long a provider that came back may wait to be asked.
+const longestUnasked = 5 * time.Minute
+
 func orElse(s, otherwise string) string {
 	if s == "" {
 		return otherwise
