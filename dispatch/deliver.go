@@ -23,6 +23,12 @@ func (d *Dispatcher) deliver(ctx context.Context, l *lane, c store.Claim) {
 			log.Error("a delivery panicked", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
+	retry, sent := c.Operation.Attempts > 0, false
+	defer func() {
+		if !sent {
+			l.unsent(retry)
+		}
+	}()
 	r := d.Config().Route(c.Operation)
 	if r == nil {
 		log.Warn("no rail is configured for it")
@@ -49,10 +55,11 @@ func (d *Dispatcher) deliver(ctx context.Context, l *lane, c store.Claim) {
 		return
 	}
 	reach("mark.after_commit")
+	sent = true
 	exchange := conn.Send(ctx, m.Request, sendBy)
 	reach("response.after_read")
 	answer := r.Classify(m.Operation, exchange)
-	judgeRail(l, r, answer)
+	judgeRail(l, r, answer, exchange, retry)
 	d.settle(ctx, m, answer, exchange.Body, r, log)
 }
 
@@ -81,13 +88,18 @@ func logUnmarked(log logger, err error) {
 }
 
 // judgeRail feeds the breaker: a definite answer shows a rail that works,
-// whatever it says; silence does not.
-func judgeRail(l *lane, r *rail.Rail, a ledger.Answer) {
+// whatever it says; silence does not. Who asks to be left alone is.
+func judgeRail(l *lane, r *rail.Rail, a ledger.Answer, x rail.Exchange, retry bool) {
+	now := time.Now()
 	if a.Finding == ledger.Unclear && (a.HTTPStatus == 0 || a.HTTPStatus >= 500) {
-		l.failed(r, time.Now())
-		return
+		l.failed(r, now)
+	} else {
+		l.worked(r)
 	}
-	l.worked(r)
+	if a.Finding == ledger.Found {
+		l.confirmed(retry)
+	}
+	l.pause(restUntil(x.Status, x.Header, now))
 }
 
 // settle commits what came back. An answer is worth keeping: a store that

@@ -55,11 +55,11 @@ func (d *Dispatcher) round(ctx context.Context) {
 	for tenant, t := range d.Config().Tenants {
 		for name, r := range t.Rails {
 			l := d.lane(laneKey{tenant, name})
-			room := l.room(r, time.Now())
+			room, retries := l.room(r, time.Now())
 			if room == 0 {
 				continue
 			}
-			claims, err := d.Store.Claim(ctx, d.Worker, tenant, name, room, room)
+			claims, err := d.Store.Claim(ctx, d.Worker, tenant, name, room, retries)
 			if err != nil {
 				if ctx.Err() == nil {
 					d.Log.Warn("claiming", "tenant", tenant, "rail", name, "error", err)
@@ -67,7 +67,7 @@ func (d *Dispatcher) round(ctx context.Context) {
 				continue
 			}
 			for _, c := range claims {
-				l.enter()
+				l.enter(c.Operation.Attempts > 0)
 				d.underway.Go(func() {
 					defer l.leave()
 					// A send that began is not cancelled by a shutdown: its answer is worth

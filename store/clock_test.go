@@ -184,7 +184,7 @@ func TestAReleasedClaimKeepsItsPlace(t *testing.T) {
 		b.clock.move(time.Second)
 	}
 	for range 5 {
-		c, err := b.s.Claim(b.ctx, "w1", tenant, "bank", 1)
+		c, err := b.s.Claim(b.ctx, "w1", tenant, "bank", 1, 1)
 		b.ok(err)
 		if len(c) != 1 || c[0].Operation.OperationID != "op0" {
 			t.Fatalf("%+v", c)
