@@ -77,7 +77,7 @@ var brokenConfigs = []struct {
 		`h.yaml:3: runs.attempts: unknown key; there are max_attempts, max_elapsed`,
 	}},
 	{"unknown job", "jobs: { sweap: \"@every 1s\", night: \"@daily\" }\n", []string{
-		`h.yaml:1: jobs.night: unknown job; there are lookup, recheck, refunds, seal, statements, sweep`,
+		`h.yaml:1: jobs.night: unknown job; there are events, lookup, recheck, refunds, seal, statements, sweep`,
 		`h.yaml:1: jobs.sweap: unknown job; did you mean sweep?`,
 	}},
 	{"duplicate key", "jobs: {}\ntiming: {}\njobs: {}\n", []string{
