@@ -59,6 +59,9 @@ func (t *tx) hear(o ledger.Operation, e ledger.ProviderEvent, look ledger.Look) 
 	w := ledger.Weighing{Sentence: look.Sentence}
 	if look.Finding == ledger.LookFound {
 		w = rail.Weigh(o, look)
+		if w.Event == ledger.Receive {
+			w.Sentence = "It carries our stamp and agrees with what was approved."
+		}
 		w.Sentence = look.Sentence + " " + w.Sentence
 	}
 	w, other, err := t.provesOnce(o, w)

@@ -128,6 +128,33 @@ func (s *Store) eventsWhere(ctx context.Context, where string, args ...any) ([]l
 	return collect(rows, func(r *sql.Rows) (ledger.ProviderEvent, error) { return scanEvent(r) })
 }
 
+// eventsSince is the schema that first held events.
+const eventsSince = 4
+
+// EachEvent calls f with every event of every tenant, oldest first, until f returns
+// an error. It reads page by page; a file that was never opened by a holdfast that
+// takes in events has none.
+func (s *Store) EachEvent(ctx context.Context, f func(ledger.ProviderEvent) error) error {
+	if file, _, err := s.Schema(ctx); err != nil || file < eventsSince {
+		return err
+	}
+	for last := int64(0); ; {
+		page, err := s.eventsWhere(ctx, `id > $1 order by id limit $2`, last, inspectPage)
+		if err != nil {
+			return err
+		}
+		for _, e := range page {
+			if err := f(e); err != nil {
+				return err
+			}
+			last = e.ID
+		}
+		if len(page) < inspectPage {
+			return nil
+		}
+	}
+}
+
 // rematchFor is how long an event that named nothing we knew is tried again: as
 // long as a provider may owe us an outcome.
 const rematchFor = 7 * 24 * time.Hour
