@@ -133,6 +133,8 @@ func TestWhatAnEventMeans(t *testing.T) {
 		{"a failure, then a success", &silence, []step{failed, succeeded}, ledger.Confirmed, "", "[note found]", nil},
 		{"a success, then a failure that is older", &silence, []step{succeeded, failed}, ledger.Confirmed, "", "[found note]", nil},
 		{"two receipts are two effects", &silence, []step{succeeded, other}, ledger.Confirmed, "", "[found found]", []string{"pay_2 duplicate_charge 4800"}},
+		{"the receipt we hold, once more", &silence, []step{succeeded, func(o ledger.Operation) told { return about(o, "evt_again", shows(o, "pay_1")) }},
+			ledger.Confirmed, "", "[found found]", nil},
 		{"a receipt after a refusal is money to be looked after", &refused, []step{succeeded}, ledger.Rejected, ledger.Declined, "[found]", []string{"pay_1 late_effect 4800"}},
 		{"a late receipt twice is one entry", &refused, []step{succeeded, func(o ledger.Operation) told { return about(o, "evt_again", shows(o, "pay_1")) }},
 			ledger.Rejected, ledger.Declined, "[found found]", []string{"pay_1 late_effect 4800"}},

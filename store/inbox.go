@@ -165,6 +165,7 @@ const selectRematch = `
 	union
 	select e.id from events e join operations o on o.tenant_id = e.tenant_id and o.receipt_id = e.receipt_id and o.receipt_id <> '' and o.rail = e.rail
 	where e.state = 'unmatched' and e.stamp = '' and e.receipt_id <> '' and e.received_at > $1
+	group by e.id having count(distinct o.operation_id) = 1
 	order by 1 limit 1000`
 
 // RenewEvents takes up again what was unmatched and names a receipt, or an
