@@ -27,6 +27,7 @@ var (
 var defaultJobs = map[string]string{
 	"sweep":      "@every 15s",
 	"lookup":     "@every 30s",
+	"events":     "@every 30s",
 	"statements": "@every 10m",
 	"refunds":    "0 7 * * *", // before the office opens
 	"seal":       "@every 1m",

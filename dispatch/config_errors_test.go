@@ -77,7 +77,7 @@ var brokenConfigs = []struct {
 		`h.yaml:3: runs.attempts: unknown key; there are max_attempts, max_elapsed`,
 	}},
 	{"unknown job", "jobs: { sweap: \"@every 1s\", night: \"@daily\" }\n", []string{
-		`h.yaml:1: jobs.night: unknown job; there are lookup, recheck, refunds, seal, statements, sweep`,
+		`h.yaml:1: jobs.night: unknown job; there are events, lookup, recheck, refunds, seal, statements, sweep`,
 		`h.yaml:1: jobs.sweap: unknown job; did you mean sweep?`,
 	}},
 	{"duplicate key", "jobs: {}\ntiming: {}\njobs: {}\n", []string{
@@ -133,6 +133,12 @@ var brokenConfigs = []struct {
 		`h.yaml:6: rails.a.timeout: "10 secnds" is not a duration such as 10s`,
 		`h.yaml:7: rails.a.quiet: "5" is not a duration such as 10s`,
 		`h.yaml:8: rails.a.pending_for: "-1s" is not a duration such as 10s`,
+	}},
+	{"events that would never be taken", httpRail + "    events:\n      scheme: hmac-sha256\n  b:\n    adapter: http\n    base_url: https://b.example\n    events:\n      scheme: none\n      secret: whsec_hidden\n      stamp: /operation\n" +
+		"  c:\n    adapter: http\n    base_url: https://c.example\n    events:\n      scheme: standard-webhooks\n      stamp: /operation\n      secrets:\n        - whsec_c2hvcnQ=\n", []string{
+		`h.yaml:7: rails.a.events.scheme: "hmac-sha256" is not one of standard-webhooks, stripe, none`,
+		`h.yaml:13: rails.b.events.secret: has no use with scheme: none, which checks no signature`,
+		`h.yaml:22: rails.c.events.secrets[0]: is shorter than 24 bytes, which can be guessed`,
 	}},
 	{"never and zero where they say nothing", httpRail + "    timeout: never\n    pending_for: 0s\n", []string{
 		`h.yaml:6: rails.a.timeout: cannot be never`,

@@ -74,7 +74,7 @@ func fakeEnv(values map[string]string) Env {
 	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }
 }
 
-var cardEnv = fakeEnv(map[string]string{"CARD_TOKEN": "tok-5f1c9e", "CARD_WEBHOOK_SECRET": "whsec-77aa12", "EMPTY": "", "N": "7", "RPS": "-41"})
+var cardEnv = fakeEnv(map[string]string{"CARD_TOKEN": "tok-5f1c9e", "CARD_WEBHOOK_SECRET": "whsec_NzdhYTEyLTc3YWExMi03N2FhMTItNzdhYTEy", "EMPTY": "", "N": "7", "RPS": "-41"})
 
 // configDir holds the files that the tests' configurations name.
 func configDir(t testing.TB) string {

@@ -1,6 +1,7 @@
 // Package reconcile finds out what happened. It runs the scheduled jobs: the
 // sweep that ends silent leases and undecided approvals, and the look-ups that
-// ask providers about operations whose outcome is unknown.
+// ask providers about operations whose outcome is unknown. It also takes in what
+// providers tell of their own accord.
 package reconcile
 
 import (
@@ -34,7 +35,7 @@ type Scheduler struct {
 type job func(context.Context, *ledger.JobRun) error
 
 func (s *Scheduler) jobs() map[string]job {
-	return map[string]job{"sweep": s.sweep, "lookup": s.lookup}
+	return map[string]job{"sweep": s.sweep, "lookup": s.lookup, "events": s.events}
 }
 
 // Jobs lists the names that Run knows, in order.

@@ -46,16 +46,9 @@ func (s *Store) RecordLook(ctx context.Context, tenant, id string, look ledger.L
 func (t *tx) weigh(o ledger.Operation, look ledger.Look, by ledger.Holder, backoff time.Duration) (ledger.Operation, error) {
 	rules := t.s.Rulebook(o.TenantID)
 	rail, _ := rules.Route(o)
-	w := rail.Weigh(o, look)
-	if w.Event == ledger.Receive {
-		other, err := t.receiptOf(o, w.Receipt.ID)
-		if err != nil {
-			return o, err
-		}
-		if other != "" {
-			w.Event, w.Reason = ledger.Mismatch, ledger.ReceiptMismatch
-			w.Sentence = fmt.Sprintf("%s is the receipt of %s already: one payment proves one purchase.", w.Receipt.ID, other)
-		}
+	w, _, err := t.provesOnce(o, rail.Weigh(o, look))
+	if err != nil {
+		return o, err
 	}
 	if o.Status.Final() {
 		return t.lookBack(o, look, w, by)
@@ -71,6 +64,21 @@ func (t *tx) weigh(o ledger.Operation, look ledger.Look, by ledger.Holder, backo
 		return t.happenAfterSend(o, w.Event, w.Reason, by, w.Sentence, w.Receipt, false, backoff)
 	}
 	return t.lookedInVain(o, look, w, by, rules, rail, backoff)
+}
+
+// provesOnce refuses a receipt that is another operation's already, and names
+// that one.
+func (t *tx) provesOnce(o ledger.Operation, w ledger.Weighing) (ledger.Weighing, string, error) {
+	if w.Receipt == nil {
+		return w, "", nil
+	}
+	other, err := t.receiptOf(o, w.Receipt.ID)
+	if err != nil || other == "" || w.Event != ledger.Receive {
+		return w, other, err
+	}
+	w.Event, w.Reason = ledger.Mismatch, ledger.ReceiptMismatch
+	w.Sentence = fmt.Sprintf("%s is the receipt of %s already: one payment proves one purchase.", w.Receipt.ID, other)
+	return w, other, nil
 }
 
 // lookedInVain counts the look and plans the next step. An unreachable provider

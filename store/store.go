@@ -129,7 +129,7 @@ func (s *Store) identify(ctx context.Context) error {
 		// Row ids go on from the last one, also where the clock was set back since.
 		return t.row(`
 			select coalesce(max(id), 0) from (
-				select max(id) as id from operations union all select max(id) as id from job_runs
+				select max(id) as id from operations union all select max(id) as id from job_runs union all select max(id) as id from events
 			) as used`).Scan(&s.rowIDs.last)
 	})
 }

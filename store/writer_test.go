@@ -171,7 +171,7 @@ func TestACommitOfUnknownFateStopsTheWriter(t *testing.T) {
 		if _, err := t.w.conn.ExecContext(t.ctx, `pragma defer_foreign_keys = on`); err != nil {
 			return err
 		}
-		return t.exec(`insert into runs (tenant_id, run_id, parent_run_id, max_attempts, deadline, used, stopped_at, created_at) values ('none', 'r', '', 0, 0, 0, 0)`)
+		return t.exec(`insert into runs (tenant_id, run_id, parent_run_id, max_attempts, deadline, used, stopped_at, created_at) values ('none', 'r', '', 0, 0, 0, 0, 0)`)
 	})
 	if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "restart") {
 		t.Errorf("the caller was told %v", err)

@@ -303,6 +303,8 @@ func eventWord(event string) string {
 		return "handed back by the worker"
 	case "look":
 		return "looked up"
+	case "event":
+		return "provider's event kept"
 	case "look_again":
 		return "asked to look again"
 	case "answer":

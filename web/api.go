@@ -18,7 +18,7 @@ import (
 )
 
 // routeAPI wires what agents call. Each handler names the scope it needs in its
-// first line.
+// first line, but the one for providers, whose signature is their right.
 func (s *Server) routeAPI(e *echo.Echo) {
 	v1 := e.Group("/v1")
 	v1.POST("/operations", s.submit)
@@ -29,6 +29,7 @@ func (s *Server) routeAPI(e *echo.Echo) {
 	v1.GET("/runs/:run", s.showRun)
 	v1.PUT("/runs/:run", s.lowerRun)
 	v1.POST("/runs/:run/attempts", s.reportAttempts)
+	v1.POST("/rails/:rail/events", s.hearEvent)
 }
 
 var operationID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)

@@ -77,7 +77,7 @@ func (s *Server) authenticate(c echo.Context, scope string) (caller, error) {
 	case !slices.Contains(r.Scopes, scope):
 		return caller{}, problemf("forbidden", "This token lacks the scope %s. Nothing was recorded or sent. Stop and tell the person you work for.", scope)
 	}
-	return caller{r}, s.limitRate(c, r.ID)
+	return caller{r}, s.limitRate(c, "token", r.ID)
 }
 
 func bearer(c echo.Context) (string, bool) {

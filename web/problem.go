@@ -3,7 +3,6 @@ package web
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -93,8 +92,11 @@ func (p problem) write(c echo.Context) error {
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
 	}
-	if p.Status == http.StatusUnauthorized {
+	switch p.Reason {
+	case "unauthorized":
 		h.Set("WWW-Authenticate", `Bearer realm="holdfast", error="invalid_token"`)
+	case "bad_signature":
+		h.Set("WWW-Authenticate", `Signature realm="holdfast"`)
 	}
 	return writeJSON(c, p.Status, "application/problem+json", body)
 }

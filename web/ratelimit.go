@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// rateLimit gives each token a bucket that fills at the configured rate and
+// rateLimit gives each token, and each sender of events, a bucket that fills at the configured rate and
 // holds one second's worth. It protects the server; it is no budget.
 type rateLimit struct {
 	mu      sync.Mutex
@@ -23,15 +23,15 @@ type bucket struct {
 // makes the limit kinder for a second.
 const maxBuckets = 100_000
 
-// take uses one request of a token and says how many are left; ok is false when
+// take uses one request of a bucket and says how many are left; ok is false when
 // there is none.
-func (l *rateLimit) take(token string, perSecond int, now int64) (left int, ok bool) {
+func (l *rateLimit) take(name string, perSecond int, now int64) (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.buckets == nil || len(l.buckets) >= maxBuckets {
 		l.buckets = map[string]bucket{}
 	}
-	b, known := l.buckets[token]
+	b, known := l.buckets[name]
 	full := float64(perSecond)
 	if !known {
 		b = bucket{left: full, at: now}
@@ -41,20 +41,20 @@ func (l *rateLimit) take(token string, perSecond int, now int64) (left int, ok b
 	if ok = b.left >= 1; ok {
 		b.left--
 	}
-	l.buckets[token] = b
+	l.buckets[name] = b
 	return int(b.left), ok
 }
 
 // limitRate applies the limit and tells the caller where it stands.
-func (s *Server) limitRate(c echo.Context, token string) error {
+func (s *Server) limitRate(c echo.Context, policy, bucket string) error {
 	perSecond := s.Config().Limits.RequestsPerSecond
 	if perSecond <= 0 {
 		return nil
 	}
-	left, ok := s.rates.take(token, perSecond, s.Store.Now())
+	left, ok := s.rates.take(bucket, perSecond, s.Store.Now())
 	h := c.Response().Header()
-	h.Set("RateLimit-Policy", fmt.Sprintf(`"token";q=%d;w=1`, perSecond))
-	h.Set("RateLimit", fmt.Sprintf(`"token";r=%d;t=1`, left))
+	h.Set("RateLimit-Policy", fmt.Sprintf(`"%s";q=%d;w=1`, policy, perSecond))
+	h.Set("RateLimit", fmt.Sprintf(`"%s";r=%d;t=1`, policy, left))
 	if !ok {
 		p := newProblem("rate_limited", "")
 		p.retryAfter = 1

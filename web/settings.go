@@ -16,6 +16,7 @@ import (
 var does = map[string]string{
 	"sweep":  "ends leases of silent workers and approvals nobody gave",
 	"lookup": "asks providers about operations whose outcome is unknown",
+	"events": "takes up providers' events whose operation was not known before",
 }
 
 // settings shows jobs, tokens, people and the configuration in force.

@@ -113,7 +113,9 @@ type Statement struct {
 type Events struct {
 	Scheme        string         `yaml:"scheme"`
 	Secret        Secret         `yaml:"secret"`
+	Secrets       []Secret       `yaml:"secrets"` // further ones, while the provider changes from one to another
 	ID            string         `yaml:"id"`
+	Object        string         `yaml:"object"` // where the record stands that the receipt's pointers read
 	Stamp         string         `yaml:"stamp"`
 	ConfirmedWhen map[string]any `yaml:"confirmed_when"`
 }

@@ -32,7 +32,7 @@ limits:  { concurrency: 8, max_attempts: 5, max_elapsed: 15m, backoff: [500ms, 6
 breaker: { failures: 5, open_for: 30s }
 quiet: 15m
 statement: { format: csv, amounts: minor, columns: { id: id, amount: amount, currency: currency, date: created_at, reference: reference, stamp: operation, counterparty: recipient } }
-events:  { scheme: standard-webhooks, secret: "whsec_canary", id: /data/id, stamp: /data/metadata/operation, confirmed_when: { /type: payment.succeeded } }
+events:  { scheme: standard-webhooks, secret: "whsec_Y2FuYXJ5LWNhbmFyeS1jYW5hcnktY2FuYXJ5", id: /data/id, stamp: /data/metadata/operation, confirmed_when: { /type: payment.succeeded } }
 `
 
 func TestExampleOfTheContractIsAccepted(t *testing.T) {

@@ -165,7 +165,7 @@ func TestSecretsStayOnTheWire(t *testing.T) {
 	p := newProvider(t, always(answer("401 Unauthorized", echo, "X-Echo: Bearer "+canary)))
 	c := card(p.url)
 	c.Headers["X-Api-Key"] = NewSecret(basic)
-	c.Events = Events{Scheme: "standard-webhooks", Secret: NewSecret(canary)}
+	c.Events = Events{Scheme: "stripe", Secret: NewSecret(canary), Stamp: "/data/object/metadata/operation"}
 	r := mustRail(t, c)
 	req := mustRender(t, r, payment())
 	x := send(t, r)

@@ -275,25 +275,7 @@ func (f *findings) furnishings(c Config) {
 	if s.Amounts != "" && s.Amounts != amountsMinor && s.Amounts != amountsDecimal {
 		f.add("statement.amounts", "%q is not one of %s, %s", s.Amounts, amountsMinor, amountsDecimal)
 	}
-	e := c.Events
-	if e.Scheme == "" {
-		if e.Secret.text != nil || e.ID != "" || e.Stamp != "" || e.ConfirmedWhen != nil {
-			f.add("events.scheme", "is missing; write standard-webhooks")
-		}
-		return
-	}
-	if e.Secret.reveal() == "" {
-		f.add("events.secret", "is missing; an event that is not signed proves nothing")
-	}
-	for key, pointer := range map[string]string{"events.id": e.ID, "events.stamp": e.Stamp} {
-		if pointer != "" {
-			f.check(key, checkPointer(pointer))
-		}
-	}
-	for _, pointer := range slices.Sorted(maps.Keys(e.ConfirmedWhen)) {
-		f.check("events.confirmed_when", checkPointer(pointer))
-		f.check("events.confirmed_when."+pointer, checkScalar(e.ConfirmedWhen[pointer]))
-	}
+	f.events(c)
 }
 
 // headers takes the configured headers in a fixed order. No error shows a value.

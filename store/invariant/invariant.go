@@ -34,7 +34,7 @@ func (v Violation) String() string {
 // violations found until then come with it.
 func Check(ctx context.Context, db *store.Store, books ...Book) ([]Violation, error) {
 	c := checker{db: db, shelf: newShelf(books)}
-	for _, look := range []func(context.Context) error{c.file, c.log, c.operations} {
+	for _, look := range []func(context.Context) error{c.file, c.log, c.operations, c.events} {
 		if err := look(ctx); err != nil {
 			return c.found, err
 		}
@@ -44,7 +44,8 @@ func Check(ctx context.Context, db *store.Store, books ...Book) ([]Violation, er
 }
 
 // Unsettled lists what has not come to rest: once nothing fails any more, every
-// operation has ended, waits for a person, or is unknown with a next step (I-34).
+// operation has ended, waits for a person, or is unknown with a next step (I-34),
+// and every event was weighed (I-23).
 func Unsettled(ctx context.Context, db *store.Store) ([]Violation, error) {
 	var found []Violation
 	err := db.EachOperation(ctx, func(d store.Dossier) error {
@@ -54,7 +55,15 @@ func Unsettled(ctx context.Context, db *store.Store) ([]Violation, error) {
 		}
 		return nil
 	})
-	return found, err
+	if err != nil {
+		return found, err
+	}
+	return found, db.EachEvent(ctx, func(e ledger.ProviderEvent) error {
+		if e.State == ledger.EventKept {
+			found = append(found, Violation{Name: "I-23", Tenant: e.TenantID, Sentence: fmt.Sprintf("event %s of rail %s was stored and never weighed", e.EventID, e.Rail)})
+		}
+		return nil
+	})
 }
 
 // checker gathers what does not hold.

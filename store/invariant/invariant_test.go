@@ -73,6 +73,16 @@ func ledgerWithOneOfEach(t *testing.T) (*store.Store, *sql.DB, invariant.Book) {
 			book.Effects = append(book.Effects, invariant.Effect{Key: o.ProviderKey, Stamp: o.OrderID, ID: "pay_1", Amount: amount, At: now.UnixMilli()})
 		}
 	}
+	o, err := s.Operation(ctx, tenant, "unknown")
+	ok(err)
+	for _, e := range []ledger.ProviderEvent{{EventID: "evt_1", Stamp: o.OrderID}, {EventID: "evt_2"}} {
+		e.TenantID, e.Rail, e.Signed, e.Body = tenant, "bank", true, []byte(e.EventID)
+		kept, err := s.KeepEvent(ctx, e)
+		ok(err)
+		kept.Stamp = e.Stamp
+		_, _, err = s.WeighEvent(ctx, kept, func(ledger.Operation) ledger.Look { return ledger.Look{Finding: ledger.LookInconclusive} })
+		ok(err)
+	}
 	raw, err := sql.Open("sqlite", "file:"+filepath.Join(folder, "holdfast.db")+"?_pragma=busy_timeout(5000)")
 	ok(err)
 	raw.SetMaxOpenConns(1)
@@ -97,7 +107,7 @@ func violated(t *testing.T, s *store.Store, books ...invariant.Book) []string {
 
 func TestEveryInvariantCanFail(t *testing.T) {
 	unguarded := []string{"action_log_no_update", "action_log_no_delete", "action_log_in_order", "operations_final", "operations_identity", "operations_no_delete",
-		"requests_no_update", "attempts_no_delete", "attempts_fixed", "approvals_fixed", "approvals_no_delete"}
+		"requests_no_update", "attempts_no_delete", "attempts_fixed", "approvals_fixed", "approvals_no_delete", "events_fixed"}
 	for _, c := range []struct {
 		name   string
 		damage string
@@ -134,6 +144,10 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		{"I-17", `update operations set receipt = cast('{"id":"pay_9"}' as blob) where operation_id = 'confirmed'`},
 		{"I-18", `delete from action_log where seq = 3`},
 		{"I-20", `update action_log set at = at - 1 where seq = (select max(seq) from action_log)`},
+		{"I-23", `update events set body = x'00'`},
+		{"I-23", `update events set operation_id = 'confirmed' where state = 'matched'`},
+		{"I-23", `update events set operation_id = 'nothing' where state = 'matched'`},
+		{"I-23", `update events set rail = 'post'`},
 		{"I-27", `update operations set next_look_at = 0, next_send_at = 0 where operation_id = 'unknown'`},
 		{"I-31", `update action_log set event = 'disprove', to_status = 'rejected' where event = 'lose'`},
 		{"I-32", `insert into migrations (number, name, sha256, applied_at) values (999, 'later', 'x', 0)`},
@@ -215,5 +229,11 @@ func TestUnsettledNamesWhatHasNotComeToRest(t *testing.T) {
 	found, err := invariant.Unsettled(context.Background(), s)
 	if err != nil || len(found) != 1 || found[0].Operation != "ready" {
 		t.Errorf("%v %v", found, err)
+	}
+	if _, err := s.KeepEvent(context.Background(), ledger.ProviderEvent{TenantID: tenant, Rail: "bank", EventID: "evt_3", Signed: true}); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := invariant.Unsettled(context.Background(), s); err != nil || len(found) != 2 || found[1].Name != "I-23" {
+		t.Errorf("an event that nobody weighed: %v %v", found, err)
 	}
 }

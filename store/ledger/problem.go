@@ -29,6 +29,8 @@ var Problems = []Problem{
 		"Correct the header or parameter that is named. Nothing was recorded or sent."},
 	{"unauthorized", "The token is not accepted", 401, NextFixRequest, false,
 		"Send a valid token: this one is missing, damaged, expired or revoked. Nothing was recorded or sent."},
+	{"bad_signature", "The event's signature is not accepted", 401, NextFixRequest, false,
+		"Sign the event with the secret that is configured for this rail, at the time of sending: the signature is missing, wrong or older than five minutes, or no events are taken in at this address. Nothing was recorded."},
 	{"policy_denied", "Policy says no", 403, NextStop, true,
 		"Policy says no to this and nothing was sent. Stop and tell the person you work for. Do not create a new operation for this purchase."},
 	{"forbidden", "The token may not do this", 403, NextStop, true,
