@@ -21,20 +21,21 @@ func (t *tx) past(o ledger.Operation, window int64) (p ledger.Past, err error) {
 
 // familyOf is a table expression, to be put behind "with recursive": the run in
 // one placeholder, those that it comes from, by the parent in the other one too,
-// and those that it began, through all generations.
+// and those that it began, through all generations. The cross join tells SQLite
+// to begin at the run that is known.
 func familyOf(run, parent string) string {
 	return strings.NewReplacer(":run", run, ":parent", parent).Replace(`
 		elders (run_id) as (
 			select :run where :run <> '' union select :parent where :run <> '' and :parent <> ''
 			union
-			select r.parent_run_id from runs r join elders e on r.run_id = e.run_id where r.tenant_id = $1 and r.parent_run_id <> ''
+			select r.parent_run_id from elders e cross join runs r where r.tenant_id = $1 and r.run_id = e.run_id
 		),
 		heirs (run_id) as (
 			select :run where :run <> ''
 			union
-			select r.run_id from runs r join heirs h on r.parent_run_id = h.run_id where r.tenant_id = $1 and r.parent_run_id <> ''
+			select r.run_id from heirs h cross join runs r where r.tenant_id = $1 and r.parent_run_id = h.run_id and r.parent_run_id <> ''
 		),
-		family (run_id) as (select run_id from elders union select run_id from heirs)`)
+		family (run_id) as (select run_id from elders where run_id <> '' union select run_id from heirs)`)
 }
 
 // family are the runs that are one lineage with an operation's: a step that one
