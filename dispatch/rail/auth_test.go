@@ -31,15 +31,15 @@ func TestCredentialsAreOneHeaderAndShownNowhere(t *testing.T) {
 		"bearer": {Auth{Bearer: NewSecret(canary)}, "Bearer " + canary},
 		"basic":  {Auth{Basic: &Basic{User: "acct_7", Password: NewSecret(canary)}}, "Basic " + pair},
 	} {
-		p := newProvider(t, always(answer("401 Unauthorized", `{"error":"bad `+canary+` or `+pair+`"}`)))
+		p := newProvider(t, always(answer("401 Unauthorized", `{"error":"bad `+canary+` in `+c.want+`"}`)))
 		r := mustRail(t, with(card(p.url), func(k *Config) { k.Headers, k.Auth = nil, c.auth }))
 		x := send(t, r)
 		r.Lookup(t.Context(), payment())
 		if _, wire := p.seen(); strings.Count(wire, "\r\nAuthorization: "+c.want+"\r\n") != 2 {
 			t.Errorf("%s: the wire saw %s", name, wire)
 		}
-		shown := fmt.Sprintf("%s %+v %+v %v", mustRender(t, r, payment()).Display, x, r.config, x.Header)
-		if strings.Contains(shown, canary) || strings.Contains(shown, pair) || !strings.Contains(shown, "Authorization: "+dots) {
+		shown := fmt.Sprintf("%s %+v %s %+v %v", mustRender(t, r, payment()).Display, x, x.Body, r.config, x.Header)
+		if strings.Contains(shown, canary) || strings.Contains(shown, c.want) || !strings.Contains(shown, "Authorization: "+dots) {
 			t.Errorf("%s is shown: %s", name, shown)
 		}
 	}
