@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/stripe/stripe-go/v82"
-	"github.com/stripe/stripe-go/v82/paymentintent"
-	"github.com/stripe/stripe-go/v82/refund"
 
 	"holdfast/dispatch"
 	"holdfast/reconcile"
@@ -41,6 +39,7 @@ const (
 
 func newShop(t *testing.T, lookup string) *shop {
 	t.Helper()
+	t.Parallel() // they mostly wait for the dispatcher's next round
 	s := &shop{t: t}
 	s.clock.Store(time.Now().Add(-1000 * time.Hour).UnixMilli()) // behind the machine's, so that no send deadline has passed
 	now := func() time.Time { return time.UnixMilli(s.clock.Load()) }
@@ -384,7 +383,7 @@ func TestCase052ASearchThatMissesIsAskedAgain(t *testing.T) {
 	s.stand.set(func(s *stripeStand) { s.searches = func(age time.Duration) bool { return age >= 10*time.Minute } })
 	s.stand.fault(losesAnswer)
 	o := s.buy("pay", card)
-	before := len(s.stand.posts)
+	before := len(s.stand.postsOf(""))
 	for range 2 {
 		o = s.look(o.OperationID, 2*time.Minute)
 		if o.Status != ledger.Unknown || !strings.Contains(s.sentences(o.OperationID), "lookup absent: The look-up found nothing.") {
@@ -436,18 +435,18 @@ func TestCase053TheFirstHitSettlesAndNoMissUndoesIt(t *testing.T) {
 // The stand-in is believed because Stripe's own library reads it as Stripe.
 func TestStripesLibraryKnowsTheStandIn(t *testing.T) {
 	stand := newStripeStand(t, time.Now)
-	backend := stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{URL: stripe.String(stand.URL),
-		MaxNetworkRetries: stripe.Int64(0), EnableTelemetry: stripe.Bool(false), LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}})
-	intents := paymentintent.Client{B: backend, Key: "sk_test_1"}
-	params := func(key string, amount int64) *stripe.PaymentIntentParams {
-		return &stripe.PaymentIntentParams{Params: stripe.Params{IdempotencyKey: &key, Metadata: map[string]string{"operation": "ord_1"}},
+	library := stripe.NewClient("sk_test_1", stripe.WithBackends(stripe.NewBackendsWithConfig(&stripe.BackendConfig{URL: stripe.String(stand.URL),
+		MaxNetworkRetries: stripe.Int64(0), EnableTelemetry: stripe.Bool(false), LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}})))
+	intents := library.V1PaymentIntents
+	params := func(key string, amount int64) *stripe.PaymentIntentCreateParams {
+		return &stripe.PaymentIntentCreateParams{Params: stripe.Params{IdempotencyKey: &key}, Metadata: map[string]string{"operation": "ord_1"},
 			Amount: &amount, Currency: stripe.String("eur"), Confirm: stripe.Bool(true), PaymentMethod: stripe.String("pm_card_visa")}
 	}
-	made, err := intents.New(params("k1", 100))
+	made, err := intents.Create(t.Context(), params("k1", 100))
 	if err != nil || made.Status != stripe.PaymentIntentStatusSucceeded || made.Amount != 100 || made.Metadata["operation"] != "ord_1" {
 		t.Fatalf("%+v, %v", made, err)
 	}
-	again, err := intents.New(params("k1", 100))
+	again, err := intents.Create(t.Context(), params("k1", 100))
 	if err != nil || again.ID != made.ID || again.LastResponse.Header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("a replay is %+v, %v", again, err)
 	}
@@ -458,27 +457,30 @@ func TestStripesLibraryKnowsTheStandIn(t *testing.T) {
 		}
 		return strings.TrimSpace(fmt.Sprintf("%d %s %s", e.HTTPStatusCode, e.Type, e.Code))
 	}
-	if _, err = intents.New(params("k1", 200)); kind(err) != "400 idempotency_error" {
+	if _, err = intents.Create(t.Context(), params("k1", 200)); kind(err) != "400 idempotency_error" {
 		t.Error(kind(err))
 	}
 	stand.fault(declines)
-	if _, err = intents.New(params("k2", 100)); kind(err) != "402 card_error card_declined" {
+	if _, err = intents.Create(t.Context(), params("k2", 100)); kind(err) != "402 card_error card_declined" {
 		t.Error(kind(err))
 	}
 	stand.fault(keyInUse)
-	if _, err = intents.New(params("k3", 100)); kind(err) != "409 invalid_request_error idempotency_key_in_use" {
+	if _, err = intents.Create(t.Context(), params("k3", 100)); kind(err) != "409 invalid_request_error idempotency_key_in_use" {
 		t.Error(kind(err))
 	}
 	listed := 0
 	list := &stripe.PaymentIntentListParams{CreatedRange: &stripe.RangeQueryParams{GreaterThanOrEqual: made.Created}}
 	list.Limit = stripe.Int64(1)
-	for all := intents.List(list); all.Next(); {
+	for _, err := range intents.List(t.Context(), list) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		listed++
 	}
 	if listed != 2 {
 		t.Errorf("%d listed", listed)
 	}
-	back, err := (refund.Client{B: backend, Key: "sk_test_1"}).New(&stripe.RefundParams{PaymentIntent: &made.ID, Amount: stripe.Int64(50)})
+	back, err := library.V1Refunds.Create(t.Context(), &stripe.RefundCreateParams{PaymentIntent: &made.ID, Amount: stripe.Int64(50)})
 	if err != nil || back.Status != stripe.RefundStatusSucceeded || back.Currency != "eur" {
 		t.Errorf("%+v, %v", back, err)
 	}

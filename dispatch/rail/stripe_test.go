@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/stripe/stripe-go/v82"
-	"github.com/stripe/stripe-go/v82/paymentintent"
-	"github.com/stripe/stripe-go/v82/refund"
 
 	"holdfast/store/ledger"
 )
@@ -116,11 +114,11 @@ func (q *oracle) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(q.answer)), Request: req}, nil
 }
 
-func (q *oracle) backend() stripe.Backend {
-	return stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
+func (q *oracle) client() *stripe.Client {
+	return stripe.NewClient(stripeTestKey, stripe.WithBackends(stripe.NewBackendsWithConfig(&stripe.BackendConfig{
 		HTTPClient: &http.Client{Transport: q}, MaxNetworkRetries: stripe.Int64(0), EnableTelemetry: stripe.Bool(false),
 		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull},
-	})
+	})))
 }
 
 const stripeTestKey = "sk_test_canary5f1c0ffee"
@@ -162,12 +160,12 @@ func (q *oracle) agrees(t *testing.T, r *Rail, req ledger.Request) {
 func TestStripeRequestsAreThoseOfItsLibrary(t *testing.T) {
 	q := &oracle{answer: `{"id":"pi_1","object":"payment_intent"}`}
 	o := intent()
-	_, err := (paymentintent.Client{B: q.backend(), Key: stripeTestKey}).New(&stripe.PaymentIntentParams{
-		Params: stripe.Params{IdempotencyKey: stripe.String(o.ProviderKey), Metadata: map[string]string{"invoice": "invoice-481", "operation": o.OrderID}},
+	_, err := q.client().V1PaymentIntents.Create(t.Context(), &stripe.PaymentIntentCreateParams{
+		Params: stripe.Params{IdempotencyKey: stripe.String(o.ProviderKey)}, Metadata: map[string]string{"invoice": "invoice-481", "operation": o.OrderID},
 		Amount: stripe.Int64(125000), Currency: stripe.String("eur"), Customer: stripe.String("cus_7"), PaymentMethod: stripe.String("pm_card_visa"),
 		Confirm: stripe.Bool(true), Description: stripe.String("Invoice 481, März & April"),
-		AutomaticPaymentMethods: &stripe.PaymentIntentAutomaticPaymentMethodsParams{Enabled: stripe.Bool(true), AllowRedirects: stripe.String("never")},
-		TransferData:            &stripe.PaymentIntentTransferDataParams{Destination: stripe.String("acct_9")},
+		AutomaticPaymentMethods: &stripe.PaymentIntentCreateAutomaticPaymentMethodsParams{Enabled: stripe.Bool(true), AllowRedirects: stripe.String("never")},
+		TransferData:            &stripe.PaymentIntentCreateTransferDataParams{Destination: stripe.String("acct_9")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -179,8 +177,8 @@ func TestStripeRequestsAreThoseOfItsLibrary(t *testing.T) {
 	}
 
 	b := takeBack()
-	_, err = (refund.Client{B: q.backend(), Key: stripeTestKey}).New(&stripe.RefundParams{
-		Params: stripe.Params{IdempotencyKey: stripe.String(b.ProviderKey), Metadata: map[string]string{"currency": "EUR", "operation": b.OrderID}},
+	_, err = q.client().V1Refunds.Create(t.Context(), &stripe.RefundCreateParams{
+		Params: stripe.Params{IdempotencyKey: stripe.String(b.ProviderKey)}, Metadata: map[string]string{"currency": "EUR", "operation": b.OrderID},
 		Amount: stripe.Int64(2500), PaymentIntent: stripe.String("pi_1"), Reason: stripe.String("duplicate"),
 	})
 	if err != nil {
@@ -195,7 +193,8 @@ func TestStripeListsAreReadAsItsLibraryReadsThem(t *testing.T) {
 	r := stripeRail(t, "", "charge", Override{})
 	list := &stripe.PaymentIntentListParams{CreatedRange: &stripe.RangeQueryParams{GreaterThanOrEqual: 1_772_366_100}}
 	list.Limit, list.StartingAfter = stripe.Int64(100), stripe.String("pi_9")
-	(paymentintent.Client{B: q.backend(), Key: stripeTestKey}).List(list).Next()
+	for range q.client().V1PaymentIntents.List(t.Context(), list) {
+	}
 	query, err := r.query(intent(), "pi_9")
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +206,8 @@ func TestStripeListsAreReadAsItsLibraryReadsThem(t *testing.T) {
 	s := stripeRail(t, "", "charge", Override{Lookup: &Lookup{Path: "/v1/payment_intents/search?query=metadata['operation']:'{order_id}'", Items: "/data",
 		Next: &Next{Cursor: "/next_page", Param: "page"}}})
 	search := &stripe.PaymentIntentSearchParams{SearchParams: stripe.SearchParams{Query: "metadata['operation']:'" + intent().OrderID + "'"}, Page: stripe.String("p2")}
-	(paymentintent.Client{B: q.backend(), Key: stripeTestKey}).Search(search).Next()
+	for range q.client().V1PaymentIntents.Search(t.Context(), search) {
+	}
 	if query, err = s.query(intent(), "p2"); err != nil {
 		t.Fatal(err)
 	}
