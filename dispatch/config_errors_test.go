@@ -46,6 +46,22 @@ var brokenConfigs = []struct {
 	{"unknown key in a block of a rail", httpRail + "    dedupe: { by: none, retain: 1h }\n", []string{
 		`h.yaml:6: rails.a.dedupe.retain: unknown key; there are by, header, body, retention`,
 	}},
+	{"certificates that are not there", httpRail + "    tls: { cert: nowhere.pem, key: nowhere.key, ca: \"${A}\" }\n", []string{
+		`h.yaml:6: rails.a.tls.cert: "nowhere.pem" there is no such file`,
+		`h.yaml:6: rails.a.tls.key: "nowhere.key" there is no such file`,
+		`h.yaml:6: rails.a.tls.ca: ${A}: the environment has no such variable`,
+	}},
+	{"unknown keys of a credential", httpRail + "    auth: { bearer: 5, basic: { user: a, password: b, realm: c } }\n", []string{
+		`h.yaml:6: rails.a.auth.bearer: is not text; put it into quotes`,
+		`h.yaml:6: rails.a.auth.basic.realm: unknown key; there are user, password`,
+	}},
+	{"a list that cannot be read on", httpRail + "    stamp: { body: /s }\n    receipt: { id: /id }\n    lookup: { path: \"/x?o={order_id}\", next: { last: /id, parm: after } }\n", []string{
+		`h.yaml:8: rails.a.lookup.next.parm: unknown key; did you mean param?`,
+		`h.yaml:8: rails.a.lookup.next.param: is missing; name the query parameter that asks for the next page`,
+	}},
+	{"an encoding that nobody knows", httpRail[:len(httpRail)-len("    send: { path: /x }\n")] + "    send: { path: /x, encoding: xml }\n", []string{
+		`h.yaml:5: rails.a.send.encoding: "xml" is not one of json, form`,
+	}},
 	{"unknown key of an answer", httpRail + "    answers:\n      - { status: [200], means: confirmed }\n      - { status: [200], mean: confirmed, x: 1 }\n", []string{
 		`h.yaml:8: rails.a.answers[1].mean: unknown key; did you mean means?`,
 		`h.yaml:8: rails.a.answers[1].x: unknown key; there are status, body, header, means`,
@@ -169,7 +185,7 @@ var brokenConfigs = []struct {
 		`h.yaml:2: runs.max_attempts: "${CARD_TOKEN}" is not a whole number`,
 	}},
 	{"unknown adapter", "rails: { a: { adapter: carrier-pigeon } }\n", []string{
-		`h.yaml:1: rails.a.adapter: "carrier-pigeon" is not one of http, smtp, sandbox`,
+		`h.yaml:1: rails.a.adapter: "carrier-pigeon" is not one of http, stripe, smtp, sandbox`,
 	}},
 	{"missing base_url", "rails:\n  a: { adapter: http }\n  b: { adapter: http, base_url: ftp://x }\n", []string{
 		`h.yaml:2: rails.a.base_url: is missing; write the provider's address, such as https://api.example.com`,

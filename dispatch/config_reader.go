@@ -106,6 +106,9 @@ func (r *configReader) read(n ast.Node, into any, key string) {
 	case *rail.Secret:
 		r.secret(n, into, key)
 		return
+	case *rail.PEM:
+		r.pem(n, into, key)
+		return
 	case *rail.Duration:
 		r.duration(n, into, key)
 		return

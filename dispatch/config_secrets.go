@@ -3,7 +3,12 @@ package dispatch
 import (
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"holdfast/dispatch/rail"
 )
 
 // fill puts in what ${NAME} and ${file:NAME} stand for.
@@ -66,4 +71,18 @@ func (r *configReader) lookUp(name string) (string, error) {
 		return "", errors.New("the environment variable is empty")
 	}
 	return value, nil
+}
+
+// pem reads the file that is named, now: a certificate that is missing or broken
+// is a mistake of the configuration, and not of the first send.
+func (r *configReader) pem(n ast.Node, into *rail.PEM, key string) {
+	file, ok := r.text(n, key)
+	if !ok {
+		return
+	}
+	text, err := r.around.secret(file)
+	if err != nil {
+		r.foreign(key, strconv.Quote(file)+" "+err.Error())
+	}
+	*into = rail.NewPEM(file, text)
 }

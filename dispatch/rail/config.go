@@ -19,6 +19,7 @@ type Config struct {
 	Headers      map[string]Secret `yaml:"headers"`
 	Auth         Auth              `yaml:"auth"`
 	Mail         Mail              `yaml:"mail"`
+	TLS          TLS               `yaml:"tls"`
 	Timeout      Duration          `yaml:"timeout"`
 	Dedupe       Dedupe            `yaml:"dedupe"`
 	Send         Send              `yaml:"send"`
@@ -48,9 +49,10 @@ type Dedupe struct {
 
 // Send is the request that acts.
 type Send struct {
-	Method string `yaml:"method"`
-	Path   string `yaml:"path"`
-	Body   string `yaml:"body"` // payload (the default: the approved payload and the stamp) · none
+	Method   string `yaml:"method"`
+	Path     string `yaml:"path"`
+	Body     string `yaml:"body"`     // payload (the default: the approved payload and the stamp) · none
+	Encoding string `yaml:"encoding"` // of the body: json (the default) · form
 }
 
 // Stamp is where the order_id goes, so that the record can be found by it.
@@ -81,10 +83,22 @@ type Receipt struct {
 
 // Lookup is how the provider is asked what happened.
 type Lookup struct {
-	Path               string   `yaml:"path"`
-	Items              string   `yaml:"items"` // where the list of records stands; empty: the answer is the record
-	Lag                Duration `yaml:"lag"`
-	AbsenceProvesAfter Duration `yaml:"absence_proves_after"`
+	Path               string         `yaml:"path"`
+	Items              string         `yaml:"items"`          // where the list of records stands; empty: the answer is the record
+	Next               *Next          `yaml:"next"`           // how a list goes on; without it, one that goes on proves nothing by silence
+	ConfirmedWhen      map[string]any `yaml:"confirmed_when"` // JSON Pointer into a record: the scalar, or one of the scalars, that must stand there
+	Lag                Duration       `yaml:"lag"`
+	AbsenceProvesAfter Duration       `yaml:"absence_proves_after"`
+}
+
+// Next is how the pages of a list follow each other: by a value that the answer
+// gives, or by the last record of the page.
+type Next struct {
+	Cursor string `yaml:"cursor"` // JSON Pointer into the answer
+	Last   string `yaml:"last"`   // JSON Pointer into the last record, such as /id
+	More   string `yaml:"more"`   // JSON Pointer to true or false: whether the list goes on; /has_more if left out
+	Param  string `yaml:"param"`  // the query parameter that the value goes into
+	Pages  *int   `yaml:"pages"`  // read at most; 20 if left out
 }
 
 // Limits bound what one operation, and all of them together, may cost the rail.

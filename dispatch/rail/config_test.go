@@ -47,7 +47,7 @@ func TestExampleOfTheContractIsAccepted(t *testing.T) {
 		Lookup:   ledger.LookupPromise{Possible: true},
 		Compared: ledger.ReceiptFields{Amount: true, Currency: true, Recipient: true},
 		Timeout:  10 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,
-		Limits: ledger.Limits{Concurrency: 8, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
+		Limits: ledger.Limits{Concurrency: 8, Quota: 500, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
 	}
 	if got := r.Promise(); !reflect.DeepEqual(got, want) {
 		t.Errorf("promise\n got %+v\nwant %+v", got, want)
@@ -66,7 +66,7 @@ func TestWhatIsLeftOutPromisesLittle(t *testing.T) {
 		Name: "card", Adapter: "http", Address: "https://api.example.com/v1",
 		Dedupe:  ledger.Dedupe{By: ledger.DedupeNone},
 		Timeout: 10 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,
-		Limits: ledger.Limits{Concurrency: 8, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
+		Limits: ledger.Limits{Concurrency: 8, Quota: 500, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
 	}
 	if got := r.Promise(); !reflect.DeepEqual(got, want) {
 		t.Errorf("promise\n got %+v\nwant %+v", got, want)
@@ -85,11 +85,9 @@ func TestErrorsNameTheirKey(t *testing.T) {
 		want   string
 		change func(*Config)
 	}{
-		{`rails.card.adapter: "" is not one of http, smtp, sandbox`, func(c *Config) { c.Adapter = "" }},
-		{`rails.card.adapter: "ftp" is not one of http, smtp, sandbox`, func(c *Config) { c.Adapter = "ftp" }},
-		{`rails.card.adapter: "stripe" is not available in this version`, func(c *Config) { c.Adapter = "stripe" }},
+		{`rails.card.adapter: "" is not one of http, stripe, smtp, sandbox`, func(c *Config) { c.Adapter = "" }},
+		{`rails.card.adapter: "ftp" is not one of http, stripe, smtp, sandbox`, func(c *Config) { c.Adapter = "ftp" }},
 		{`rails.card.mail: is for adapter smtp`, func(c *Config) { c.Mail.From = "a@example.com" }},
-		{`rails.card.auth: is for adapter smtp`, func(c *Config) { c.Auth.Basic.User = NewSecret("me") }},
 		{`rails.card.base_url: is missing`, func(c *Config) { c.BaseURL = "" }},
 		{`rails.card.base_url: must begin with`, func(c *Config) { c.BaseURL = "ftp://x" }},
 		{`rails.card.base_url: must begin with`, func(c *Config) { c.BaseURL = "api.example.com" }},
@@ -130,6 +128,39 @@ func TestErrorsNameTheirKey(t *testing.T) {
 		{`rails.card.send.path: {receipt_id} is not known`, func(c *Config) { c.Send.Path = "/payments/{receipt_id}" }},
 		{`rails.card.send.path: {order} is not one of {order_id}`, func(c *Config) { c.Send.Path = "/payments/{order}" }},
 		{`rails.card.send.body: "form" is not one of`, func(c *Config) { c.Send.Body = "form" }},
+		{`rails.card.send.path: {first_sent_at} is not known`, func(c *Config) { c.Send.Path = "/payments/{first_sent_at}" }},
+		{`rails.card.send.encoding: "xml" is not one of json, form`, func(c *Config) { c.Send.Encoding = "xml" }},
+		{`rails.card.auth: says the same as headers.Authorization`, func(c *Config) { c.Auth.Bearer = NewSecret(canary) }},
+		{`rails.card.auth: has both bearer and basic`, func(c *Config) {
+			c.Headers, c.Auth = nil, Auth{Bearer: NewSecret(canary), Basic: &Basic{User: NewSecret("u"), Password: NewSecret(canary)}}
+		}},
+		{`rails.card.auth.bearer: has a value with a control character`, func(c *Config) { c.Headers, c.Auth.Bearer = nil, NewSecret(canary+"\n") }},
+		{`rails.card.auth.basic.user: is missing`, func(c *Config) { c.Headers, c.Auth.Basic = nil, &Basic{Password: NewSecret(canary)} }},
+		{`rails.card.auth.basic.user: is missing, or holds a colon`, func(c *Config) {
+			c.Headers, c.Auth.Basic = nil, &Basic{User: NewSecret("a:b"), Password: NewSecret(canary)}
+		}},
+		{`rails.card.auth.basic.password: is missing`, func(c *Config) { c.Headers, c.Auth.Basic = nil, &Basic{User: NewSecret("u")} }},
+		{`rails.card.lookup.path: lists whatever was made since {first_sent_at}`, func(c *Config) {
+			c.Stamp, c.Lookup.Path = Stamp{Header: "Order"}, "/payments?since={first_sent_at}"
+		}},
+		{`rails.card.lookup.next: needs either`, func(c *Config) { c.Lookup.Next = &Next{Param: "after"} }},
+		{`rails.card.lookup.next: needs either`, func(c *Config) { c.Lookup.Next = &Next{Cursor: "/a", Last: "/b", Param: "after"} }},
+		{`rails.card.lookup.next.param: is missing`, func(c *Config) { c.Lookup.Next = &Next{Cursor: "/a"} }},
+		{`rails.card.lookup.next.param: "a&b" is not the name`, func(c *Config) { c.Lookup.Next = &Next{Cursor: "/a", Param: "a&b"} }},
+		{`rails.card.lookup.next.param: "reference" stands in lookup.path already`, func(c *Config) { c.Lookup.Next = &Next{Cursor: "/a", Param: "reference"} }},
+		{`rails.card.lookup.next.last: "id" is not a JSON Pointer`, func(c *Config) { c.Lookup.Next = &Next{Last: "id", Param: "after"} }},
+		{`rails.card.lookup.next.pages: 0 is less than 1`, func(c *Config) { c.Lookup.Next = &Next{Last: "/id", Param: "after", Pages: one(0)} }},
+		{`rails.card.lookup.confirmed_when: "status" is not a JSON Pointer`, func(c *Config) { c.Lookup.ConfirmedWhen = map[string]any{"status": "paid"} }},
+		{`rails.card.lookup.confirmed_when./status: is an empty list`, func(c *Config) { c.Lookup.ConfirmedWhen = map[string]any{"/status": []any{}} }},
+		{`rails.card.lookup.confirmed_when./status: must be compared`, func(c *Config) {
+			c.Lookup.ConfirmedWhen = map[string]any{"/status": []any{"paid", []any{}}}
+		}},
+		{`rails.card.tls.key: is missing`, func(c *Config) { c.TLS.Cert = NewPEM("c.pem", nil) }},
+		{`rails.card.tls.cert: is missing`, func(c *Config) { c.TLS.Key = NewPEM("k.pem", []byte(canary)) }},
+		{`rails.card.tls.cert: "c.pem" holds no certificate`, func(c *Config) { c.TLS.Cert, c.TLS.Key = NewPEM("c.pem", nil), NewPEM("k.pem", []byte(canary)) }},
+		{`rails.card.tls.ca: "ca.pem" holds no certificate`, func(c *Config) { c.TLS.CA = NewPEM("ca.pem", []byte(canary)) }},
+		{`rails.card.tls: needs a base_url that begins with https`, func(c *Config) { c.BaseURL, c.TLS.CA = "http://127.0.0.1:1", NewPEM("ca.pem", nil) }},
+		{`rails.card.auth: is missing; write { bearer: "${STRIPE_SECRET_KEY}" }`, func(c *Config) { *c = Config{Adapter: "stripe"} }},
 		{`rails.card.lookup.path: is missing`, func(c *Config) { c.Lookup.Path = "" }},
 		{`rails.card.lookup.path: names no placeholder`, func(c *Config) { c.Lookup.Path = "/payments" }},
 		{`rails.card.lookup.items: "data" is not a JSON Pointer`, func(c *Config) { c.Lookup.Items = "data" }},

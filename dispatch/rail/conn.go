@@ -68,6 +68,9 @@ func (c *Conn) secure(ctx context.Context) error {
 		MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"},
 		RootCAs:    c.rail.roots,
+		// A server that refuses the certificate under TLS 1.3 says so only after
+		// the handshake, when the request may have left: that is unknown, not unsent.
+		Certificates: c.rail.certificates,
 	})
 	if err := t.HandshakeContext(ctx); err != nil {
 		return err

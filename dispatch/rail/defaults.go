@@ -27,6 +27,17 @@ func (c Config) filled() Config {
 	if c.Send.Body == "" {
 		c.Send.Body = bodyPayload
 	}
+	if c.Send.Encoding == "" {
+		c.Send.Encoding = encodingJSON
+	}
+	if n := c.Lookup.Next; n != nil {
+		filled := *n
+		if filled.More == "" {
+			filled.More = "/has_more"
+		}
+		filled.Pages = or(filled.Pages, 20)
+		c.Lookup.Next = &filled
+	}
 	if c.Receipt.Amounts == "" {
 		c.Receipt.Amounts = amountsMinor
 	}

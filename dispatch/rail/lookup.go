@@ -7,57 +7,86 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"holdfast/store/ledger"
 )
 
-// lookup asks by the configured path.
+// lookup asks by the configured path. A list that goes on is read page by page,
+// as far as the configuration says how.
 func (r *Rail) lookup(ctx context.Context, o ledger.Operation) ledger.Look {
 	if !r.lookupPath.given() {
 		return ledger.Look{Finding: ledger.LookInconclusive, Sentence: "This rail has no look-up."}
 	}
-	req, err := r.query(o)
-	if errors.Is(err, errNothingToAsk) {
-		return ledger.Look{Finding: ledger.LookInconclusive, Sentence: fmt.Sprintf("The look-up cannot be asked: %v.", err)}
+	if r.config.Lookup.Next != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, r.promise.Timeout, TimedOut) // all pages together
+		defer cancel()
 	}
-	if err != nil {
-		return ledger.Look{Finding: ledger.LookInconclusive, Sentence: fmt.Sprintf("The look-up cannot be written: %v.", err)}
+	s := sieve{rail: r, o: o}
+	seen := map[string]bool{}
+	for after := ""; ; {
+		req, err := r.query(o, after)
+		if errors.Is(err, errNothingToAsk) {
+			return ledger.Look{Finding: ledger.LookInconclusive, Sentence: fmt.Sprintf("The look-up cannot be asked: %v.", err)}
+		}
+		if err != nil {
+			return ledger.Look{Finding: ledger.LookInconclusive, Sentence: fmt.Sprintf("The look-up cannot be written: %v.", err)}
+		}
+		conn, err := r.Connect(ctx)
+		if err != nil {
+			return s.broken(unreachable(fmt.Sprintf("The provider could not be asked: %s.", whyUnreached(err)), nil))
+		}
+		p, nothing := r.see(conn.Send(ctx, req, r.now().Add(r.promise.Timeout)))
+		if nothing != nil {
+			return s.broken(*nothing)
+		}
+		s.sift(p)
+		if p.after == "" || seen[p.after] || s.pages == r.pagesAtMost() {
+			return s.look(p.more)
+		}
+		seen[p.after], after = true, p.after
 	}
-	conn, err := r.Connect(ctx)
-	if err != nil {
-		return unreachable(fmt.Sprintf("The provider could not be asked: %s.", whyUnreached(err)), nil)
-	}
-	return r.see(o, conn.Send(ctx, req, r.now().Add(r.promise.Timeout)))
 }
 
 func unreachable(sentence string, body []byte) ledger.Look {
 	return ledger.Look{Finding: ledger.LookUnreachable, Sentence: sentence, Body: body}
 }
 
-// see reads the answer of a look-up.
-func (r *Rail) see(o ledger.Operation, x Exchange) ledger.Look {
+// page is one whole answer to a look-up, taken apart.
+type page struct {
+	records []jsontext.Value
+	more    bool   // the list goes on,
+	after   string // and this asks for the next page; empty: nobody can ask for it
+	body    []byte
+}
+
+// see reads the answer of a look-up; where it is no page, what it is instead.
+func (r *Rail) see(x Exchange) (page, *ledger.Look) {
+	refuse := func(sentence string) (page, *ledger.Look) {
+		look := unreachable(sentence, x.Body)
+		return page{}, &look
+	}
 	switch {
 	case !x.Whole || x.Err != nil:
-		return unreachable("The provider could not be asked: "+r.interrupted(x), x.Body)
+		return refuse("The provider could not be asked: " + r.interrupted(x))
 	case x.Status == http.StatusNotFound && r.lookupPath.byID():
-		return ledger.Look{Finding: ledger.LookAbsent, Sentence: "The provider has no such record.", Body: x.Body}
+		return page{}, &ledger.Look{Finding: ledger.LookAbsent, Sentence: "The provider has no such record.", Body: x.Body}
 	case x.Status != http.StatusOK:
-		return unreachable(fmt.Sprintf("The provider answered the look-up with %d, which says nothing.", x.Status), x.Body)
+		return refuse(fmt.Sprintf("The provider answered the look-up with %d, which says nothing.", x.Status))
 	}
 	answer, err := readJSON(x.read())
 	if err != nil {
-		return unreachable("The provider's answer to the look-up cannot be read.", x.Body)
+		return refuse("The provider's answer to the look-up cannot be read.")
 	}
 	records, ok := rawRecords(x.read(), r.config.Lookup.Items)
 	if !ok {
-		return unreachable(fmt.Sprintf("The provider's answer to the look-up has no list at %q.", r.config.Lookup.Items), x.Body)
+		return refuse(fmt.Sprintf("The provider's answer to the look-up has no list at %q.", r.config.Lookup.Items))
 	}
-	look := r.sift(o, records, hasMore(answer, x.Header))
-	look.Body = x.Body
-	return look
+	p := page{records: records, body: x.Body}
+	p.after, p.more = r.next(answer, records, x.Header)
+	return p, nil
 }
 
 // rawRecords cuts the records out of the answer as the provider wrote them.
@@ -83,67 +112,6 @@ func rawRecords(answer []byte, items string) (records []jsontext.Value, ok bool)
 		records = append(records, record.Clone())
 	}
 	return records, true
-}
-
-// hasMore reports whether the list goes on elsewhere. No paging is configured,
-// so the rest is not read, and what is not on this page is not absent.
-func hasMore(answer any, header http.Header) bool {
-	for _, link := range header.Values("Link") {
-		if rel := strings.ToLower(strings.ReplaceAll(link, " ", "")); strings.Contains(rel, "rel=next") || strings.Contains(rel, `rel="next"`) {
-			return true
-		}
-	}
-	more, _ := ledger.Get(answer, "/has_more")
-	if more == true {
-		return true
-	}
-	return slices.ContainsFunc([]string{"/next", "/next_cursor", "/next_page"}, func(pointer string) bool {
-		return textAt(answer, pointer) != ""
-	})
-}
-
-// sift keeps the records that may be this operation's: first those that carry
-// its stamp, then those that carry none. Who asks by order_id or provider_key
-// is told about this operation only, so there a record without a stamp counts
-// as stamped. A record with another stamp is another operation's.
-func (r *Rail) sift(o ledger.Operation, records []jsontext.Value, more bool) ledger.Look {
-	var stamped, bare []ledger.Receipt
-	unreadable := 0
-	ours := r.lookupPath.asks("order_id", "provider_key")
-	for _, raw := range records {
-		record, _ := readJSON(raw) // it was read before, as a part
-		stamp := r.stampOf(record)
-		if stamp == "" && ours {
-			stamp = o.OrderID
-		}
-		if stamp != "" && stamp != o.OrderID {
-			continue
-		}
-		receipt, err := r.extract(o, record, raw)
-		receipt.Stamp = stamp
-		switch {
-		case err != nil:
-			unreadable++
-		case stamp == "":
-			bare = addOnce(bare, receipt)
-		default:
-			stamped = addOnce(stamped, receipt)
-		}
-	}
-	look := ledger.Look{Records: append(stamped, bare...)}
-	switch {
-	case len(stamped) > 0:
-		look.Finding, look.Sentence = ledger.LookFound, fmt.Sprintf("The look-up found %d with our stamp.", len(stamped))
-	case len(bare) > 0:
-		look.Finding, look.Sentence = ledger.LookInconclusive, fmt.Sprintf("The look-up found %d without a stamp, which may be another's.", len(bare))
-	case unreadable > 0:
-		look.Finding, look.Sentence = ledger.LookInconclusive, "The look-up found a record without an id that can be read."
-	case more:
-		look.Finding, look.Sentence = ledger.LookInconclusive, "The look-up's list goes on; what is not on its first page is not absent."
-	default:
-		look.Finding, look.Sentence = ledger.LookAbsent, "The look-up found nothing."
-	}
-	return look
 }
 
 // stampOf reads a record's stamp where the receipt names it, else where the

@@ -36,7 +36,7 @@ func (r *Rail) masked(body []byte) []byte {
 
 // newMasker knows every configured value, alone, without its scheme, and as
 // JSON would write it. Longer ones come first, so that no part is left over.
-func newMasker(secrets []header) *strings.Replacer {
+func newMasker(secrets []header, also ...Secret) *strings.Replacer {
 	var pairs []string
 	add := func(text string) {
 		if len(text) < shortestMasked {
@@ -49,6 +49,9 @@ func newMasker(secrets []header) *strings.Replacer {
 	}
 	for _, h := range secrets {
 		add(h.value.reveal())
+	}
+	for _, s := range also {
+		add(s.reveal())
 	}
 	for _, h := range secrets {
 		if _, credential, ok := strings.Cut(h.value.reveal(), " "); ok {

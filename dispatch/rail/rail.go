@@ -12,6 +12,7 @@
 package rail
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
@@ -37,13 +38,17 @@ type Rail struct {
 	dial   target   // where connections go
 	secret []header // configured headers, added at the wire
 	masker *strings.Replacer
+	public [][2]string     // headers of the adapter's own, shown as they are
+	shape  func(any) error // what the adapter does to the payload before it is written; nil: nothing
+
+	certificates []tls.Certificate // shown to a server that asks for one
+	roots        *x509.CertPool    // whom to trust; nil: the system's authorities
 
 	sendPath, lookupPath template
 
 	breaker *Breaker
 
-	// Set by tests only: whom to trust and how to resolve names.
-	roots    *x509.CertPool
+	// Set by tests only: how to resolve names.
 	resolver *net.Resolver
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -35,8 +36,9 @@ func (r *Rail) render(o ledger.Operation) (req ledger.Request, err error) {
 	add("Accept-Encoding", "identity")
 	add("Connection", "close")
 	if req.Body != nil {
-		r.addUnlessConfigured(&req, "Content-Type", "application/json")
+		r.addUnlessConfigured(&req, "Content-Type", contentTypes[r.config.Send.Encoding])
 	}
+	r.addPublic(&req)
 	add("Content-Length", strconv.Itoa(len(req.Body)))
 	add(r.config.Dedupe.Header, o.ProviderKey)
 	add(r.config.Stamp.Header, o.OrderID)
@@ -44,17 +46,36 @@ func (r *Rail) render(o ledger.Operation) (req ledger.Request, err error) {
 }
 
 // query is the request of a look-up: it has no body and nothing to recognise.
-func (r *Rail) query(o ledger.Operation) (req ledger.Request, err error) {
+// after asks for the page behind it.
+func (r *Rail) query(o ledger.Operation, after string) (req ledger.Request, err error) {
 	path, err := r.lookupPath.fill(o)
 	if err != nil {
 		return req, err
+	}
+	if after != "" {
+		path += queryJoin(path) + url.QueryEscape(r.config.Lookup.Next.Param) + "=" + url.QueryEscape(after)
 	}
 	req.Method, req.URL = http.MethodGet, r.origin+r.base.EscapedPath()+path
 	req.Header = [][2]string{{"Host", r.base.Host}}
 	r.addUnlessConfigured(&req, "User-Agent", userAgent)
 	r.addUnlessConfigured(&req, "Accept", "application/json")
+	r.addPublic(&req)
 	req.Header = append(req.Header, [2]string{"Accept-Encoding", "identity"}, [2]string{"Connection", "close"})
 	return r.finish(req)
+}
+
+func queryJoin(path string) string {
+	if strings.Contains(path, "?") {
+		return "&"
+	}
+	return "?"
+}
+
+// addPublic adds what the adapter says about itself in every request.
+func (r *Rail) addPublic(req *ledger.Request) {
+	for _, h := range r.public {
+		r.addUnlessConfigured(req, h[0], h[1])
+	}
 }
 
 func (r *Rail) addUnlessConfigured(req *ledger.Request, name, value string) {
@@ -86,7 +107,7 @@ func (r *Rail) body(o ledger.Operation) ([]byte, error) {
 		return nil, nil
 	}
 	own := [][2]string{{r.config.Stamp.Body, o.OrderID}, {r.config.Dedupe.Body, o.ProviderKey}}
-	if own[0][0] == "" && own[1][0] == "" {
+	if own[0][0] == "" && own[1][0] == "" && r.config.Send.Encoding == encodingJSON && r.shape == nil {
 		return o.Payload, nil
 	}
 	v, err := ledger.ParseStrict(o.Payload)
@@ -103,6 +124,14 @@ func (r *Rail) body(o ledger.Operation) ([]byte, error) {
 		if err := ledger.Set(v, member[0], member[1]); err != nil {
 			return nil, err
 		}
+	}
+	if r.shape != nil {
+		if err := r.shape(v); err != nil {
+			return nil, err
+		}
+	}
+	if r.config.Send.Encoding == encodingForm {
+		return encodeForm(v)
 	}
 	return ledger.Canonical(v)
 }

@@ -64,7 +64,7 @@ func (c Config) withSandboxWays(effect string) Config {
 	if c.Receipt == (Receipt{}) {
 		c.Receipt = Receipt{ID: "/id", Amount: "/amount", Currency: "/currency", Recipient: "/recipient", Stamp: "/operation"}
 	}
-	if c.Lookup == (Lookup{}) {
+	if !c.Lookup.given() {
 		c.Lookup = sandboxLookup(effect)
 	}
 	if !c.Quiet.given {

@@ -84,11 +84,13 @@ func (f *findings) onlyHTTP(c Config) {
 		given bool
 	}{
 		{"headers", c.Headers != nil},
+		{"auth.bearer", c.Auth.Bearer.text != nil},
+		{"tls", c.TLS != (TLS{})},
 		{"send", c.Send != Send{}},
 		{"stamp", c.Stamp != Stamp{}},
 		{"answers", c.Answers != nil},
 		{"receipt", c.Receipt != Receipt{}},
-		{"lookup", c.Lookup != Lookup{}},
+		{"lookup", c.Lookup.given()},
 	} {
 		if k.given {
 			f.add(k.key, "is not for adapter smtp; leave it out")
@@ -103,9 +105,6 @@ func (f *findings) onlyHTTP(c Config) {
 func (f *findings) onlyMail(c Config) {
 	if c.Mail.From != "" || c.Mail.Domain != "" || c.Mail.LeaveOut != nil {
 		f.add("mail", "is for adapter smtp")
-	}
-	if c.Auth != (Auth{}) {
-		f.add("auth", "is for adapter smtp; put credentials into headers")
 	}
 }
 
@@ -134,8 +133,8 @@ func (f *findings) mail(c Config) overSMTP {
 			f.add("mail.leave_out", "%s is part of the message", name)
 		}
 	}
-	if c.Auth.Basic != (Basic{}) {
-		m.login = &c.Auth.Basic
+	if c.Auth.Basic != nil {
+		m.login = c.Auth.Basic
 		for _, k := range []struct {
 			key   string
 			value Secret

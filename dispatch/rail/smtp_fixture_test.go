@@ -93,7 +93,7 @@ func post(base string) Config {
 		BaseURL: base,
 		Account: "live",
 		Timeout: Lasting(3 * time.Second),
-		Auth:    Auth{Basic{NewSecret("holdfast"), NewSecret(mailPassword)}},
+		Auth:    Auth{Basic: &Basic{NewSecret("holdfast"), NewSecret(mailPassword)}},
 		Mail:    Mail{From: "Example Billing <billing@example.com>"},
 	}
 }

@@ -6,14 +6,16 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"holdfast/store/ledger"
 )
 
 // placeholders are the names a path may hold in braces, beside JSON Pointers
 // into the payload such as {/charge}.
-var placeholders = []string{"order_id", "operation_id", "provider_key", "reference", "receipt_id"}
+var placeholders = []string{"order_id", "operation_id", "provider_key", "reference", "receipt_id", "first_sent_at"}
 
 // halfEscape finds a % that is not the beginning of an escape.
 var halfEscape = regexp.MustCompile(`%([^0-9A-Fa-f]|.[^0-9A-Fa-f]|.?$)`)
@@ -31,6 +33,7 @@ type part struct {
 	literal string
 	name    string // a placeholder, or a JSON Pointer
 	query   bool   // stands behind the question mark
+	quoted  bool   // stands in a text of the provider's own query language
 }
 
 // parseTemplate reads a path. Everything that could change which place it
@@ -60,7 +63,7 @@ func parseTemplate(text string) (template, error) {
 		}
 		if open > 0 {
 			query = query || strings.Contains(rest[:open], "?")
-			t.parts = append(t.parts, part{literal: rest[:open]})
+			t.parts = append(t.parts, part{literal: unsafeInURL.Replace(rest[:open])})
 			rest = rest[open:]
 			continue
 		}
@@ -72,13 +75,27 @@ func parseTemplate(text string) (template, error) {
 		if !slices.Contains(placeholders, name) && (name == "" || checkPointer(name) != nil) {
 			return t, fmt.Errorf("{%s} is not one of {%s} or a JSON Pointer into the payload", name, strings.Join(placeholders, "}, {"))
 		}
-		t.parts = append(t.parts, part{name: name, query: query})
+		before := text[:len(text)-len(rest)]
+		t.parts = append(t.parts, part{name: name, query: query, quoted: query && hasQuoteAtEnd(before)})
 		rest = rest[end+1:]
 	}
 	return t, nil
 }
 
+// unsafeInURL escapes what people write into a path all the same, such as the
+// brackets of created[gte].
+var unsafeInURL = strings.NewReplacer("[", "%5B", "]", "%5D", `"`, "%22", "<", "%3C", ">", "%3E", "^", "%5E", "`", "%60", "|", "%7C")
+
+func hasQuoteAtEnd(text string) bool {
+	return slices.ContainsFunc([]string{"'", `"`, "%27", "%22"}, func(quote string) bool { return strings.HasSuffix(text, quote) })
+}
+
 func (t template) given() bool { return t.text != "" }
+
+// asksOnly reports whether no other placeholder is used.
+func (t template) asksOnly(name string) bool {
+	return t.asks(name) && !slices.ContainsFunc(t.parts, func(p part) bool { return p.name != "" && p.name != name })
+}
 
 // asks reports whether the placeholder is used.
 func (t template) asks(names ...string) bool {
@@ -102,6 +119,9 @@ func (t template) fill(o ledger.Operation) (string, error) {
 		value, err := valueFor(p.name, o)
 		if err != nil {
 			return "", fmt.Errorf("{%s} %w", p.name, err)
+		}
+		if p.quoted && strings.ContainsAny(value, `'"\`) {
+			return "", fmt.Errorf("{%s} holds a quotation mark, which would end the text that is searched for", p.name)
 		}
 		if p.query {
 			b.WriteString(url.QueryEscape(value))
@@ -127,6 +147,8 @@ func valueFor(name string, o ledger.Operation) (string, error) {
 		if o.Receipt != nil {
 			value = o.Receipt.ID
 		}
+	case "first_sent_at":
+		value = firstSentAt(o)
 	default:
 		var err error
 		if value, err = payloadValue(o.Payload, name); err != nil {
@@ -142,6 +164,24 @@ func valueFor(name string, o ledger.Operation) (string, error) {
 		return "", errors.New("holds a . or .. segment") // also behind %2F, which some servers undo
 	}
 	return value, nil
+}
+
+// clocksApart is how far the provider's clock may be from ours.
+const clocksApart = 5 * time.Minute
+
+// firstSentAt is the moment, in Unix seconds, before which the provider cannot
+// have made our record. What a restore put into quarantine may have been sent
+// in the time that was lost, but not before it was registered; of anything else
+// without a mark nothing is known, and empty asks nothing.
+func firstSentAt(o ledger.Operation) string {
+	at := o.FirstMarkAt
+	if at == 0 && o.Quarantined {
+		at = o.CreatedAt
+	}
+	if at == 0 {
+		return ""
+	}
+	return strconv.FormatInt(time.UnixMilli(at).Add(-clocksApart).Unix(), 10)
 }
 
 func payloadValue(payload []byte, pointer string) (string, error) {

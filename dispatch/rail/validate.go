@@ -52,13 +52,12 @@ func build(name string, c Config, effect string, now func() time.Time) (*Rail, e
 	case AdapterHTTP:
 	case AdapterSandbox:
 		c = c.withSandboxWays(effect)
+	case AdapterStripe:
+		c = f.stripe(r, c, effect)
 	case AdapterSMTP:
 		return f.buildMail(r, c)
-	case AdapterStripe:
-		f.add("adapter", "%q is not available in this version; use http, smtp or sandbox", c.Adapter)
-		return nil, f.errs[0]
 	default:
-		f.add("adapter", "%q is not one of http, smtp, sandbox", c.Adapter)
+		f.add("adapter", "%q is not one of http, stripe, smtp, sandbox", c.Adapter)
 		return nil, f.errs[0]
 	}
 	c = c.filled()
@@ -70,15 +69,18 @@ func build(name string, c Config, effect string, now func() time.Time) (*Rail, e
 	f.receipt(c)
 	f.furnishings(c)
 	f.headers(r, c)
+	f.auth(r, c)
 	base, err := parseBase(c.BaseURL)
 	f.check("base_url", err)
+	r.base = base
+	f.tls(r, c)
 	if len(f.errs) > 0 {
 		return nil, errors.Join(f.errs...)
 	}
-	r.config, r.base, r.adapter = c, base, overHTTP{}
+	r.config, r.adapter = c, overHTTP{}
 	r.origin = base.Scheme + "://" + base.Host
 	r.dial = newTarget(base, c.AllowPrivate)
-	r.masker = newMasker(r.secret)
+	r.masker = newMasker(r.secret, c.Auth.password())
 	r.promise = c.promise(name, base)
 	return r, nil
 }
@@ -91,15 +93,21 @@ func (f *findings) sendAndLookup(r *Rail, c *Config) {
 	if c.Send.Body != bodyPayload && c.Send.Body != bodyNone {
 		f.add("send.body", "%q is not one of %s, %s", c.Send.Body, bodyPayload, bodyNone)
 	}
+	if contentTypes[c.Send.Encoding] == "" {
+		f.add("send.encoding", "%q is not one of %s, %s", c.Send.Encoding, encodingJSON, encodingForm)
+	}
 	if c.Send.Path != "" {
 		r.sendPath, err = parseTemplate(c.Send.Path)
 		f.check("send.path", err)
 		if r.sendPath.asks("receipt_id") {
 			f.add("send.path", "{receipt_id} is not known before something was sent")
 		}
+		if r.sendPath.asks("first_sent_at") {
+			f.add("send.path", "{first_sent_at} is not known before something was sent")
+		}
 	}
 	if c.Lookup.Path == "" {
-		if c.Lookup != (Lookup{}) {
+		if c.Lookup.given() {
 			f.add("lookup.path", "is missing")
 		}
 		return
@@ -119,6 +127,10 @@ func (f *findings) sendAndLookup(r *Rail, c *Config) {
 	if err == nil && !slices.ContainsFunc(r.lookupPath.parts, func(p part) bool { return p.name != "" }) {
 		f.add("lookup.path", "names no placeholder such as {order_id}, so its answer would not be about one operation")
 	}
+	if asksBy("first_sent_at") && c.Stamp.Body == "" && c.Receipt.Stamp == "" {
+		f.add("lookup.path", "lists whatever was made since {first_sent_at}, where ours is known by its stamp only: give stamp.body or receipt.stamp")
+	}
+	f.pages(*r, c.Lookup)
 	if c.Lookup.Items != "" {
 		f.check("lookup.items", checkPointer(c.Lookup.Items))
 	}
