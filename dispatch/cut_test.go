@@ -90,7 +90,7 @@ func TestACutAtEveryByteIsConfirmedOrUnknownAndActsAtMostOnce(t *testing.T) {
 	for _, dedupe := range []bool{true, false} {
 		step := 1
 		if dedupe { // the same bytes: what differs is what comes after the cut
-			step = 3
+			step = 7
 		}
 		t.Run(fmt.Sprintf("dedupe=%t", dedupe), func(t *testing.T) { cutEverywhere(t, dedupe, step) })
 	}
@@ -155,7 +155,7 @@ func cutEverywhere(t *testing.T, dedupe bool, step int) {
 	t.Logf("%d cuts: %d confirmed, %d happened, %d unsent", len(ids), confirmed, len(book), notSent)
 
 	// The network is whole again, and the look-ups do their work.
-	for _, pass := range []time.Duration{5 * time.Second, 20 * time.Minute, 2 * time.Hour} {
+	for _, pass := range []time.Duration{5 * time.Second, 2 * time.Hour} {
 		ahead.Add(int64(pass))
 		g.do("lookup")
 		if dedupe {
@@ -175,7 +175,7 @@ func cutEverywhere(t *testing.T, dedupe bool, step int) {
 
 // cutLanes is how many rails lead through the shears: a rail that fails is tried
 // by one at a time, and these all fail.
-const cutLanes = 16
+const cutLanes = 4
 
 // longer is how much longer an answer may be than the one that was measured:
 // its id and its time are.
@@ -251,7 +251,7 @@ func eventuallyAll(t *testing.T, g *gateway, ids []string, ok func(status ledger
 			if time.Now().After(end) {
 				t.Fatalf("%s is still %s: %s", id, o.Status, o.Detail)
 			}
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(20 * time.Millisecond)
 		}
 	}
 }
