@@ -110,7 +110,7 @@ func TestErrorsNameTheirKey(t *testing.T) {
 			c.Answers = []AnswerRow{{Status: []int{400}, Body: map[string]any{"type": "x"}, Means: "rejected"}}
 		}},
 		{`rails.card.answers[0].body./a: must be compared`, func(c *Config) {
-			c.Answers = []AnswerRow{{Status: []int{400}, Body: map[string]any{"/a": []any{1}}, Means: "rejected"}}
+			c.Answers = []AnswerRow{{Status: []int{400}, Body: map[string]any{"/a": map[string]any{"x": "y"}}, Means: "rejected"}}
 		}},
 		{`rails.card.answers: is empty`, func(c *Config) { c.Answers = []AnswerRow{} }},
 		{`rails.card.dedupe: by: key needs either`, func(c *Config) { c.Dedupe = Dedupe{By: "key"} }},

@@ -121,7 +121,7 @@ func (r *Rail) sift(o ledger.Operation, records []jsontext.Value, more bool) led
 		if stamp != "" && stamp != o.OrderID {
 			continue
 		}
-		receipt, err := r.extract(o, record, raw)
+		receipt, err := r.extract(o, record, raw, r.config.Receipt)
 		receipt.Stamp = stamp
 		switch {
 		case err != nil:
