@@ -102,7 +102,7 @@ func (p program) commands() *cobra.Command {
 	root.AddCommand(
 		p.serveCommand(&s), p.demoCommand(&s), p.triggerCommand(),
 		p.tokenCommand(&s), p.userCommand(&s), p.setupLinkCommand(&s),
-		p.reconcileCommand(&s), p.policyCommand(&s), p.configCommand(), p.sandboxCommand(), p.versionCommand(),
+		p.reconcileCommand(&s), p.policyCommand(&s), p.configCommand(), p.railCommand(), p.sandboxCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -464,6 +464,30 @@ func (p program) configCommand() *cobra.Command {
 		},
 	})
 	return config
+}
+
+func (p program) railCommand() *cobra.Command {
+	var asJSON bool
+	rail := &cobra.Command{Use: "rail", Short: "Look at rails"}
+	profiles := &cobra.Command{
+		Use: "profiles [NAME]", Short: "List the ready-made profiles of providers, or print one with its sources",
+		Example: "  holdfast rail profiles\n  holdfast rail profiles stripe-v1",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exactly(1)(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return dispatch.ShowProfile(p.out, args[0])
+			}
+			return dispatch.ListProfiles(p.out, asJSON)
+		},
+	}
+	profiles.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	rail.AddCommand(profiles)
+	return rail
 }
 
 func (p program) sandboxCommand() *cobra.Command {

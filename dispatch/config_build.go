@@ -160,9 +160,8 @@ func (b *configBuilder) rail(at, name string, c rail.Config, t *Tenant) {
 		b.add(key, "name it with 1 to 63 of A-Z a-z 0-9 _ -")
 		return
 	}
-	if names := rail.ProfileNames(); c.Profile != "" && !slices.Contains(names, c.Profile) {
-		hint := strings.TrimPrefix(unknownKey(c.Profile, names), "unknown key; ")
-		b.foreign(key+".profile", fmt.Sprintf("%q is no profile; %s", c.Profile, hint))
+	if _, known := rail.ProfileNamed(c.Profile); !known && c.Profile != "" {
+		b.foreign(key+".profile", noProfile(c.Profile))
 		return
 	}
 	c.Digits = t.Rulebook.Currencies.Digits

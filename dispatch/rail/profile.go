@@ -53,6 +53,13 @@ type ProfileAnswer struct {
 	Words  string `yaml:"words"`
 }
 
+func (a ProfileAnswer) String() string {
+	if a.Status == 0 {
+		return a.Words
+	}
+	return fmt.Sprintf("%d: %s", a.Status, a.Words)
+}
+
 // Profiles are all ready-made profiles, by name.
 func Profiles() []Profile { return loadProfiles() }
 

@@ -73,7 +73,7 @@ func (r Rail) Resend(o Operation, harmless bool, now int64) (ok bool, refusal Re
 	case r.Dedupe.By != DedupeKey && r.Dedupe.By != DedupeNatural:
 		return false, Inconclusive, "This rail does not recognise a repeated request."
 	case r.Dedupe.By == DedupeKey && r.Dedupe.Retention <= 0:
-		return false, KeyExpired, "How long this provider remembers a key is not published, so a repeat may act again."
+		return false, KeyExpired, "How long this provider remembers a key, and of which requests, is nothing to rely on: a repeat may act again."
 	case o.RailAddress != r.Address || o.RailAccount != r.Account:
 		return false, KeyExpired, "The rail's address or account changed since the first send; the provider would not recognise the key."
 	case now >= r.ResendUntil(o):
