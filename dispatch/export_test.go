@@ -1,5 +1,11 @@
 package dispatch
 
+import (
+	"context"
+
+	"holdfast/store"
+)
+
 // SetReach gives the crash boundaries a body; in this test binary only.
 func SetReach(f func(boundary string)) { reach = f }
 
@@ -8,3 +14,6 @@ func AddTestProcess(name string, run func() int) { testProcesses[name] = run }
 
 // TestProcess is the environment setting that names the process to be.
 const TestProcess = testProcess
+
+// Deliver takes one claim to its end.
+func (d *Dispatcher) Deliver(ctx context.Context, c store.Claim) { d.deliver(ctx, &lane{}, c) }
