@@ -24,14 +24,15 @@ type standIn struct {
 	mu       sync.Mutex
 	o        ledger.Operation // the one at hand
 	ref      string
-	fault    string // what goes wrong with its first request
-	requests int    // of this operation that could act
-	book     []effect1
+	fault    string                                             // what goes wrong with its first request
+	script   func(w http.ResponseWriter, request string, n int) // stands in place of all that, for what acts
+	requests int                                                // of this operation that could act
+	book     []done
 	keys     map[string]kept
 }
 
-// effect1 is one thing done.
-type effect1 struct {
+// done is one effect.
+type done struct {
 	id, stamp, key, to string
 	amount             int
 }
@@ -41,7 +42,7 @@ type kept struct {
 	request string // which request it came with
 	at      time.Time
 	foreign bool // another client's, in the way
-	done    *effect1
+	done    *done
 	status  int // of an answer that is kept as it was; zero: the record
 }
 
@@ -58,9 +59,9 @@ func (p *standIn) expect(o ledger.Operation, ref, fault string) {
 	defer p.mu.Unlock()
 	p.o, p.ref, p.fault, p.requests, p.book, p.keys = o, ref, fault, 0, nil, map[string]kept{}
 	if fault == "the key is another request's" && p.kind != none && p.kind != upserts {
-		other := effect1{id: "theirs", stamp: "ord_theirs", key: p.key(), to: "acct_other", amount: 99}
-		p.book = []effect1{other}
-		p.keys[p.key()] = kept{request: "theirs", at: p.now(), foreign: true, done: &other}
+		other := done{id: "theirs", stamp: "ord_theirs", key: p.theKey(), to: "acct_other", amount: 99}
+		p.book = []done{other}
+		p.keys[p.theKey()] = kept{request: "theirs", at: p.now(), foreign: true, done: &other}
 	}
 }
 
@@ -76,7 +77,17 @@ func (p *standIn) acts() (requests, effects int) {
 	return p.requests, effects
 }
 
-func (p *standIn) key() string {
+// await returns when that many requests have come in: one that its sender gave
+// up on may still be on the way.
+func (p *standIn) await(requests int) {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if got, _ := p.acts(); got >= requests {
+			return
+		}
+	}
+}
+
+func (p *standIn) theKey() string {
 	switch p.kind {
 	case none:
 		return ""
@@ -97,10 +108,14 @@ func (p *standIn) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.requests++
+	if p.script != nil {
+		p.script(w, request, p.requests)
+		return
+	}
 	fault := p.fault
 	p.fault = ""
 	carried := request + fmt.Sprint(r.Header)
-	if p.kind != none && p.key() == p.o.ProviderKey && !strings.Contains(carried, p.o.ProviderKey) {
+	if p.kind != none && p.theKey() == p.o.ProviderKey && !strings.Contains(carried, p.o.ProviderKey) {
 		w.WriteHeader(http.StatusTeapot) // a request without its key would act each time: let the test see it
 		return
 	}
@@ -108,31 +123,31 @@ func (p *standIn) serve(w http.ResponseWriter, r *http.Request) {
 	case "timeout before the provider acted":
 		silence(w)
 	case "timeout after it acted", "timeout after it acted, and woken when keys are forgotten":
-		p.act(request, false, 0)
+		p.act(request, false)
 		silence(w)
 	case "reset in the middle of the answer":
-		e := p.act(request, false, 0)
+		e := p.act(request, false)
 		cut(w, p.status, p.shown(p.record, *e))
 	case "500, nothing done":
 		p.failed(request, nil)
 		w.WriteHeader(500)
 	case "500, done":
-		e := p.act(request, false, 500)
+		e := p.act(request, false)
 		p.failed(request, e)
 		w.WriteHeader(500)
 		io.WriteString(w, `{"error":{"type":"api_error"}}`)
 	case "409 while it is being done":
-		e := p.act(request, false, 0)
+		e := p.act(request, false)
 		p.occupied(w, *e)
 	case "429, nothing done":
 		w.WriteHeader(429)
 		io.WriteString(w, `{}`)
 	case "garbage for an answer, done":
-		p.act(request, false, 0)
+		p.act(request, false)
 		w.WriteHeader(p.status)
 		io.WriteString(w, `{"id": <html>`)
 	case "done with another amount or recipient":
-		e := p.act(request, true, 0)
+		e := p.act(request, true)
 		p.answer(w, p.status, p.shown(p.record, *e))
 	default:
 		p.perform(w, request)
@@ -141,13 +156,13 @@ func (p *standIn) serve(w http.ResponseWriter, r *http.Request) {
 
 // perform does what the provider does with a request when nothing goes wrong.
 func (p *standIn) perform(w http.ResponseWriter, request string) {
-	k, known := p.keys[p.key()]
+	k, known := p.keys[p.theKey()]
 	if known && p.keeps > 0 && !k.at.Add(p.keeps).After(p.now()) {
 		known = false
 	}
 	switch {
 	case !known || k.done == nil && k.status == 0:
-		e := p.act(request, false, 0)
+		e := p.act(request, false)
 		p.answer(w, p.status, p.shown(p.record, *e))
 		return
 	case k.request != request && p.mismatch != 0:
@@ -170,8 +185,8 @@ func (p *standIn) perform(w http.ResponseWriter, request string) {
 }
 
 // act does it, and remembers the key as far as the provider does.
-func (p *standIn) act(request string, wrong bool, _ int) *effect1 {
-	e := effect1{id: fmt.Sprintf("obj_%s_%d", p.ref, len(p.book)+1), stamp: p.o.OrderID, key: p.o.ProviderKey, to: "acct_7", amount: 4800}
+func (p *standIn) act(request string, wrong bool) *done {
+	e := done{id: fmt.Sprintf("obj_%s_%d", p.ref, len(p.book)+1), stamp: p.o.OrderID, key: p.o.ProviderKey, to: "acct_7", amount: 4800}
 	if wrong {
 		e.amount, e.to = 4801, "acct_8"
 	}
@@ -180,20 +195,20 @@ func (p *standIn) act(request string, wrong bool, _ int) *effect1 {
 	}
 	p.book = append(p.book, e)
 	if p.kind == keepsAll || p.kind == keepsWork || p.kind == byNature {
-		p.keys[p.key()] = kept{request: request, at: p.now(), done: &e}
+		p.keys[p.theKey()] = kept{request: request, at: p.now(), done: &e}
 	}
 	return &e
 }
 
 // failed keeps a 500 for its key, where the provider does that.
-func (p *standIn) failed(request string, e *effect1) {
+func (p *standIn) failed(request string, e *done) {
 	if p.kind == keepsAll {
-		p.keys[p.key()] = kept{request: request, at: p.now(), done: e, status: 500}
+		p.keys[p.theKey()] = kept{request: request, at: p.now(), done: e, status: 500}
 	}
 }
 
 // occupied is the answer while the first request of the key is under way.
-func (p *standIn) occupied(w http.ResponseWriter, e effect1) {
+func (p *standIn) occupied(w http.ResponseWriter, e done) {
 	if p.busyHead[0] != "" {
 		w.Header().Set(p.busyHead[0], p.busyHead[1])
 	}
@@ -228,7 +243,7 @@ func (p *standIn) list(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, strings.Replace(p.facts.list, "$items", strings.Join(items, ","), 1))
 }
 
-func (p *standIn) shown(text string, e effect1) string {
+func (p *standIn) shown(text string, e done) string {
 	return strings.NewReplacer("$id", e.id, "$amount", fmt.Sprint(e.amount), "$value", fmt.Sprintf("%d.%02d", e.amount/100, e.amount%100),
 		"$to", e.to, "$stamp", e.stamp, "$ref", p.ref).Replace(text)
 }

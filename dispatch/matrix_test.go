@@ -47,6 +47,7 @@ func TestMatrix(t *testing.T) {
 type matrix struct {
 	facts    facts
 	provider *standIn
+	folder   string
 	store    *store.Store
 	token    string
 	action   *ledger.ActionType
@@ -61,24 +62,31 @@ func newMatrix(t *testing.T, profile string, f facts) *matrix {
 	m := &matrix{facts: f}
 	m.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli())
 	m.provider = newStandIn(t, f, m.now)
-	m.patient, m.hasty = m.config(t, profile, "10s"), m.config(t, profile, "150ms")
+	m.patient, m.hasty = m.config(t, profile, "10s"), m.config(t, profile, "100ms")
 	m.inForce = m.patient
-	st, err := store.Open(t.Context(), store.Options{Folder: t.TempDir(), Now: m.now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { st.Close() })
-	m.store = st
-	if err := st.SetRulebooks(t.Context(), m.patient.Rulebooks()); err != nil {
-		t.Fatal(err)
-	}
-	token, err := st.AddToken(t.Context(), ledger.TokenRecord{TenantID: dispatch.DefaultTenant, Agent: "tester"}, ledger.Holder{Kind: ledger.Person, Name: "test"})
+	m.folder = t.TempDir()
+	m.open(t)
+	t.Cleanup(func() { m.store.Close() })
+	token, err := m.store.AddToken(t.Context(), ledger.TokenRecord{TenantID: dispatch.DefaultTenant, Agent: "tester"}, ledger.Holder{Kind: ledger.Person, Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.token, m.action = token.ID, m.patient.Tenants[dispatch.DefaultTenant].Rulebook.Actions["act"]
-	m.worker = &dispatch.Dispatcher{Store: st, Config: func() *dispatch.Config { return m.inForce }, Worker: "w", Log: slog.New(slog.DiscardHandler)}
 	return m
+}
+
+// open opens the ledger, as a process does that starts.
+func (m *matrix) open(t *testing.T) {
+	t.Helper()
+	st, err := store.Open(t.Context(), store.Options{Folder: m.folder, Now: m.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.store = st
+	if err := st.SetRulebooks(t.Context(), m.patient.Rulebooks()); err != nil {
+		t.Fatal(err)
+	}
+	m.worker = &dispatch.Dispatcher{Store: st, Config: func() *dispatch.Config { return m.inForce }, Worker: "w", Log: slog.New(slog.DiscardHandler)}
 }
 
 func (m *matrix) now() time.Time { return time.UnixMilli(m.clock.Load()) }
@@ -223,6 +231,9 @@ func (m *matrix) deliver(t *testing.T) {
 	}
 	for _, c := range claims {
 		m.worker.Deliver(t.Context(), c)
+		if m.inForce == m.hasty {
+			m.provider.await(m.operation(t, c.Operation.OperationID).Attempts)
+		}
 	}
 }
 
