@@ -81,7 +81,7 @@ func logUnmarked(log logger, err error) {
 // judgeRail feeds the breaker: a definite answer shows a rail that works,
 // whatever it says; silence does not.
 func judgeRail(l *lane, r *rail.Rail, a ledger.Answer) {
-	if a.Finding == ledger.Unclear && (a.HTTPStatus == 0 || a.HTTPStatus >= 500) {
+	if (a.Finding == ledger.Unclear || a.Finding == ledger.Stuck) && (a.HTTPStatus == 0 || a.HTTPStatus >= 500) {
 		l.failed(r, time.Now())
 		return
 	}

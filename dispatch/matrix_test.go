@@ -13,6 +13,7 @@ import (
 	"holdfast/dispatch"
 	"holdfast/dispatch/rail"
 	"holdfast/store"
+	"holdfast/store/invariant"
 	"holdfast/store/ledger"
 )
 
@@ -38,6 +39,13 @@ func TestMatrix(t *testing.T) {
 			}
 			for i, column := range columns {
 				m.cell(t, fmt.Sprintf("r%02d", i), column, ends[letters[i]])
+			}
+			broken, err := invariant.Check(t.Context(), m.store)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range broken {
+				t.Errorf("the ledger: %s", b)
 			}
 		})
 	}
