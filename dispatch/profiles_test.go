@@ -37,6 +37,31 @@ func TestAProfileIsARailOfTheConfiguration(t *testing.T) {
 	}
 }
 
+// What an answer can mean is written in the file as the profiles write it.
+func TestAnswersAreWrittenAsTheProfilesWriteThem(t *testing.T) {
+	const answers = `    answers:
+      - { status: [409], body: { /error/code: [exists, 7, null] }, means: confirmed, receipt: { id: /error/id, amount: /error/amount, currency: /error/currency, stamp: /error/stamp } }
+      - { status: [500], means: look }
+    dedupe: { by: key, header: Idempotency-Key, retention: 24h, scope: credential, replay_marker: { header: X-Replay, value: "1" } }
+    quiet:`
+	text := strings.Replace(strings.Replace(profiledYAML, "%", "stripe-v1", 1), "    quiet:", answers, 1)
+	c, err := ParseConfig([]byte(text), t.TempDir(), "holdfast.yaml", nil, time.Now, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.Tenants[DefaultTenant].RailConfigs["card"]
+	if len(got.Answers) != 2 || got.Answers[0].Receipt.Amount != "/error/amount" || len(got.Answers[0].Body["/error/code"].([]any)) != 3 || got.Answers[1].Means != "look" {
+		t.Errorf("answers %+v", got.Answers)
+	}
+	if got.Dedupe.ReplayMarker != (rail.Marker{Header: "X-Replay", Value: "1"}) || !strings.HasPrefix(c.Tenants[DefaultTenant].Rulebook.Rails["card"].Account, "live-eu credential ") {
+		t.Errorf("dedupe %+v", got.Dedupe)
+	}
+	_, err = ParseConfig([]byte(strings.Replace(text, "currency: /error/currency, ", "", 1)), t.TempDir(), "holdfast.yaml", nil, time.Now, nil)
+	if err == nil || !strings.HasPrefix(err.Error(), "holdfast.yaml:8: rails.card.answers[0].receipt.currency: is missing; it is compared on this rail") {
+		t.Error(err)
+	}
+}
+
 func TestAMistypedProfileIsFoundWithItsPlace(t *testing.T) {
 	for name, want := range map[string]string{
 		"stripe-v2":    `holdfast.yaml:4: rails.card.profile: "stripe-v2" is no profile; did you mean stripe-v1?`,

@@ -136,10 +136,11 @@ func (c Config) withProfile() (Config, error) {
 
 // boundAccount is the account as the ledger binds operations to it. Where a key
 // is remembered for a credential, another secret is another account: a resend
-// after rotating it would not be recognised. The mark that tells two secrets
-// apart is too short to tell what they are.
+// after rotating it would not be recognised. Where nothing is resent, nothing
+// needs to be told apart. The mark that does it is too short to tell what the
+// secrets are.
 func (c Config) boundAccount() string {
-	if c.Dedupe.Scope != scopeCredential {
+	if c.Dedupe.Scope != scopeCredential || c.Dedupe.Retention.Or(0) == 0 {
 		return c.Account
 	}
 	h := sha256.New()
