@@ -101,13 +101,15 @@ func (m *matrix) now() time.Time { return time.UnixMilli(m.clock.Load()) }
 
 func (m *matrix) config(t *testing.T, profile, timeout string) *dispatch.Config {
 	t.Helper()
-	// max_elapsed is long, so that it is the keys' age that ends resends.
+	// max_elapsed is long, so that it is the keys' age that ends resends;
+	// unknown_for is short, but longer than any index is late.
 	c, err := dispatch.ParseConfig(fmt.Appendf(nil, `
 rails:
   out: { profile: %s, base_url: %q, account: live, headers: { Authorization: Bearer x }, timeout: %s, limits: { max_elapsed: 2000h } }
 action_types:
   act: { rail: out, effect: effect, overlap: { mode: "off" }, schema: %s }
 policy: [{ name: all, when: {}, then: allow }]
+timing: { unknown_for: 10m }
 `, profile, m.provider.URL, timeout, schemaOf(m.facts.roles)), t.TempDir(), "test.yaml", nil, time.Now, nil)
 	if err != nil {
 		t.Fatal(err)
