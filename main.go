@@ -468,8 +468,30 @@ func (p program) configCommand() *cobra.Command {
 
 func (p program) railCommand(s *settings) *cobra.Command {
 	rail := &cobra.Command{Use: "rail", Short: "Look at rails"}
-	rail.AddCommand(p.railTestCommand(s))
+	rail.AddCommand(p.railProfilesCommand(), p.railTestCommand(s))
 	return rail
+}
+
+func (p program) railProfilesCommand() *cobra.Command {
+	var asJSON bool
+	profiles := &cobra.Command{
+		Use: "profiles [NAME]", Short: "List the ready-made profiles of providers, or print one with its sources",
+		Example: "  holdfast rail profiles\n  holdfast rail profiles stripe-v1",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exactly(1)(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return dispatch.ShowProfile(p.out, args[0])
+			}
+			return dispatch.ListProfiles(p.out, asJSON)
+		},
+	}
+	profiles.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return profiles
 }
 
 func (p program) railTestCommand(s *settings) *cobra.Command {

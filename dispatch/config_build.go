@@ -161,6 +161,10 @@ func (b *configBuilder) rail(at, name string, c rail.Config, t *Tenant) {
 		b.add(key, "name it with 1 to 63 of A-Z a-z 0-9 _ -")
 		return
 	}
+	if _, known := rail.ProfileNamed(c.Profile); !known && c.Profile != "" {
+		b.foreign(key+".profile", noProfile(c.Profile))
+		return
+	}
 	c.Digits = t.Rulebook.Currencies.Digits
 	r, err := rail.New(name, c, b.around.now)
 	for _, e := range each(err) {
@@ -170,7 +174,7 @@ func (b *configBuilder) rail(at, name string, c rail.Config, t *Tenant) {
 	if err != nil {
 		return
 	}
-	t.Rails[name], t.RailConfigs[name], t.Rulebook.Rails[name] = r, c, r.Promise()
+	t.Rails[name], t.RailConfigs[name], t.Rulebook.Rails[name] = r, r.Config(), r.Promise()
 }
 
 // afterRail takes "rails.card.send.path: is missing" apart into send.path and

@@ -44,7 +44,7 @@ var brokenConfigs = []struct {
 		`h.yaml:6: rails.a.Timeout: unknown key; did you mean timeout?`,
 	}},
 	{"unknown key in a block of a rail", httpRail + "    dedupe: { by: none, retain: 1h }\n", []string{
-		`h.yaml:6: rails.a.dedupe.retain: unknown key; there are by, header, body, retention`,
+		`h.yaml:6: rails.a.dedupe.retain: unknown key; there are by, header, body, retention, scope, replay_marker`,
 	}},
 	{"certificates that are not there", httpRail + "    tls: { cert: nowhere.pem, key: nowhere.key, ca: \"${A}\" }\n", []string{
 		`h.yaml:6: rails.a.tls.cert: "nowhere.pem" there is no such file`,
@@ -64,8 +64,8 @@ var brokenConfigs = []struct {
 	}},
 	{"unknown key of an answer", httpRail + "    answers:\n      - { status: [200], means: confirmed }\n      - { status: [200], mean: confirmed, x: 1 }\n", []string{
 		`h.yaml:8: rails.a.answers[1].mean: unknown key; did you mean means?`,
-		`h.yaml:8: rails.a.answers[1].x: unknown key; there are status, body, header, means`,
-		`h.yaml:8: rails.a.answers[1].means: "" is not one of confirmed, rejected, not_sent, pending, unknown`,
+		`h.yaml:8: rails.a.answers[1].x: unknown key; there are status, body, header, means, receipt`,
+		`h.yaml:8: rails.a.answers[1].means: "" is not one of confirmed, rejected, not_sent, pending, unknown, look`,
 	}},
 	{"unknown key of an action type", goodRail + "action_types:\n  pay:\n    rail: a\n    efect: charge\n    schema: { type: object }\n", []string{
 		`h.yaml:3: action_types.pay.send.path: is missing; give it to the rail or to the action type (effect "pay")`,
@@ -193,7 +193,7 @@ var brokenConfigs = []struct {
 	}},
 	{"a rail's values", httpRail + "    dedupe: { by: luck }\n    answers:\n      - { status: [200], means: sure }\n      - { status: [500], means: rejected }\n    receipt: { id: id }\n    lookup: { path: /y }\n", []string{
 		`h.yaml:6: rails.a.dedupe.by: "luck" is not one of key, natural, none`,
-		`h.yaml:8: rails.a.answers[0].means: "sure" is not one of confirmed, rejected, not_sent, pending, unknown`,
+		`h.yaml:8: rails.a.answers[0].means: "sure" is not one of confirmed, rejected, not_sent, pending, unknown, look`,
 		`h.yaml:9: rails.a.answers[1].status: 500 is a fault of the provider, which proves nothing; it cannot mean rejected`,
 		`h.yaml:10: rails.a.receipt.id: "id" is not a JSON Pointer; it begins with /`,
 		`h.yaml:11: rails.a.lookup.path: names no placeholder such as {order_id}, so its answer would not be about one operation`,

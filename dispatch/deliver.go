@@ -91,7 +91,7 @@ func logUnmarked(log logger, err error) {
 // whatever it says; silence does not. Who asks to be left alone is.
 func judgeRail(l *lane, r *rail.Rail, a ledger.Answer, x rail.Exchange, retry bool) {
 	now := time.Now()
-	if a.Finding == ledger.Unclear && (a.HTTPStatus == 0 || a.HTTPStatus >= 500) {
+	if (a.Finding == ledger.Unclear || a.Finding == ledger.Stuck) && (a.HTTPStatus == 0 || a.HTTPStatus >= 500) {
 		l.failed(r, now)
 	} else {
 		l.worked(r)

@@ -1,6 +1,11 @@
 package dispatch
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"holdfast/store"
+)
 
 // SetReach gives the crash boundaries a body; in this test binary only.
 func SetReach(f func(boundary string)) (restore func()) {
@@ -22,3 +27,6 @@ func SetIdlePoll(d time.Duration) (restore func()) {
 	idlePoll = d
 	return func() { idlePoll = was }
 }
+
+// Deliver takes one claim to its end.
+func (d *Dispatcher) Deliver(ctx context.Context, c store.Claim) { d.deliver(ctx, &lane{}, c) }

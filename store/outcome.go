@@ -79,6 +79,7 @@ func (t *tx) settle(o ledger.Operation, m Marked, answer ledger.Answer, s ledger
 	if s.Event == "" {
 		return t.settleQuietly(o, m, answer, s, by, backoff)
 	}
+	o.LookOnly = o.LookOnly || s.LookOnly
 	return t.happenAfterSend(o, s.Event, s.Reason, by, s.Sentence, answer.Receipt, s.Accepted, backoff)
 }
 
@@ -86,6 +87,7 @@ func (t *tx) settle(o ledger.Operation, m Marked, answer ledger.Answer, s ledger
 // on is never sent again, under whatever fence it said so.
 func (t *tx) settleQuietly(o ledger.Operation, m Marked, answer ledger.Answer, s ledger.Settlement, by ledger.Holder, backoff time.Duration) (ledger.Operation, error) {
 	was := o
+	o.LookOnly = o.LookOnly || s.LookOnly
 	if s.Accepted {
 		o.Accepted, o.Released = true, false
 		if o.Status != ledger.InFlight { // a claim that was to send it again is void
@@ -93,7 +95,7 @@ func (t *tx) settleQuietly(o ledger.Operation, m Marked, answer ledger.Answer, s
 		}
 	}
 	err := t.note(was, o, "answer", by, s.Sentence, map[string]any{"attempt": m.Attempt.Number, "finding": answer.Finding})
-	if err != nil || !s.Accepted || o.Status != ledger.Unknown {
+	if err != nil || !s.Accepted && !s.LookOnly || o.Status != ledger.Unknown {
 		return o, err
 	}
 	rules := t.s.Rulebook(o.TenantID)
@@ -122,9 +124,9 @@ func (t *tx) recount(o *ledger.Operation, attempt int) error {
 func (t *tx) happenAfterSend(o ledger.Operation, event ledger.Event, reason ledger.Reason, by ledger.Holder, sentence string, receipt *ledger.Receipt, accepted bool, backoff time.Duration) (ledger.Operation, error) {
 	rules := t.s.Rulebook(o.TenantID)
 	rail, _ := rules.Route(o)
-	open := o.OpenAttempts
+	open, lookOnly := o.OpenAttempts, o.LookOnly
 	o, err := t.happen(o, happening{event: event, by: by, reason: reason, sentence: sentence, fact: receipt, with: func(o *ledger.Operation) {
-		o.OpenAttempts = open
+		o.OpenAttempts, o.LookOnly = open, lookOnly
 		o.LeaseUntil, o.LeaseOwner = 0, ""
 		o.NextSendAt, o.NextLookAt = 0, 0
 		o.Accepted = o.Accepted || accepted

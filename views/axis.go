@@ -154,7 +154,7 @@ func (p HoldPage) clocks() []string {
 	}
 	switch {
 	case o.Status == ledger.Unknown && o.LookOnly:
-		out = append(out, "Somebody keeps it: the provider is asked, and it is not sent again by itself.")
+		out = append(out, "It is kept for looking: the provider is asked, and it is not sent again by itself.")
 	case o.Status == ledger.Unknown && o.NextSendAt > 0:
 		out = append(out, "It may be sent again with the same key from "+f.clock(o.NextSendAt)+" on, since the rail recognises the key.")
 	}

@@ -216,7 +216,7 @@ func findingWord(finding string) string {
 		return "found"
 	case "absent":
 		return "not found"
-	case "inconclusive", "unknown":
+	case "inconclusive", "unknown", "look":
 		return "proves nothing"
 	case "unreachable":
 		return "provider not reachable"

@@ -19,9 +19,10 @@ const (
 	meansNotSent   = "not_sent"
 	meansPending   = "pending"
 	meansUnknown   = "unknown"
+	meansLook      = "look" // unknown, and a same-key resend can never tell more
 )
 
-var meanings = []string{meansConfirmed, meansRejected, meansNotSent, meansPending, meansUnknown}
+var meanings = []string{meansConfirmed, meansRejected, meansNotSent, meansPending, meansUnknown, meansLook}
 
 // Without rows of its own a rail confirms and accepts what HTTP says was done
 // or taken on. Nothing is ever rejected by default: which refusals are definite
@@ -45,23 +46,31 @@ func (r *Rail) classify(o ledger.Operation, x Exchange) ledger.Answer {
 		return a
 	}
 	body, bodyErr := readJSON(x.read())
-	means := r.meaning(x, body, bodyErr == nil)
-	if means != meansUnknown && means != meansPending && bodyErr != nil && x.claimsJSON() {
+	row := r.row(x, body, bodyErr == nil)
+	means := row.Means
+	if means != meansUnknown && means != meansLook && means != meansPending && bodyErr != nil && x.claimsJSON() {
 		a.Sentence = fmt.Sprintf("The provider answered %d with a body that cannot be read, which proves nothing.", x.Status)
+		return a
+	}
+	if means != meansUnknown && means != meansLook && r.foreign(o, x, body, row) {
+		a.Sentence = fmt.Sprintf("The provider answered %d and says that it had this key before, but nothing was sent with it before: whose answer this is cannot be told.", x.Status)
 		return a
 	}
 	switch means {
 	case meansConfirmed:
-		return r.confirm(o, x, body, bodyErr)
+		return r.confirm(o, x, body, bodyErr, row)
 	case meansRejected:
 		a.Finding, a.Sentence = ledger.Refused, fmt.Sprintf("The provider answered %d, a definite no on this rail.", x.Status)
 	case meansNotSent:
 		a.Finding, a.Sentence = ledger.NotSent, fmt.Sprintf("The provider answered %d, which on this rail says that nothing ran.", x.Status)
 	case meansPending:
 		a.Finding, a.Sentence = ledger.Pending, fmt.Sprintf("The provider answered %d: accepted, the outcome comes later.", x.Status)
-		if receipt, err := r.extract(o, body, x.read()); bodyErr == nil && err == nil {
+		if receipt, err := r.extract(o, body, x.read(), r.receiptOf(row)); bodyErr == nil && err == nil {
 			a.Receipt = &receipt
 		}
+	case meansLook:
+		a.Finding = ledger.Stuck
+		a.Sentence = fmt.Sprintf("The provider answered %d, which proves nothing, and which the same key would bring again.", x.Status)
 	default:
 		a.Sentence = fmt.Sprintf("The provider answered %d, which proves nothing.", x.Status)
 	}
@@ -71,14 +80,15 @@ func (r *Rail) classify(o ledger.Operation, x Exchange) ledger.Answer {
 // confirm needs the provider's record of the effect, where the rail says how to
 // read one. Where it does not, our own id stands in for the provider's: there
 // is one receipt, and nothing of it can be compared.
-func (r *Rail) confirm(o ledger.Operation, x Exchange, body any, bodyErr error) ledger.Answer {
+func (r *Rail) confirm(o ledger.Operation, x Exchange, body any, bodyErr error, row AnswerRow) ledger.Answer {
 	a := ledger.Answer{Finding: ledger.Found, HTTPStatus: x.Status}
-	if r.config.Receipt.ID == "" {
+	place := r.receiptOf(row)
+	if place.ID == "" {
 		a.Receipt = &ledger.Receipt{ID: o.OrderID, Raw: r.masked(x.Body)}
 		a.Sentence = fmt.Sprintf("The provider answered %d; this rail's answers name no receipt.", x.Status)
 		return a
 	}
-	receipt, err := r.extract(o, body, x.read())
+	receipt, err := r.extract(o, body, x.read(), place)
 	if bodyErr != nil || err != nil {
 		a.Finding = ledger.Unclear
 		a.Sentence = fmt.Sprintf("The provider answered %d, but without a receipt that can be read, which proves nothing.", x.Status)
@@ -121,14 +131,53 @@ func (r *Rail) interrupted(x Exchange) string {
 
 func seconds(r *Rail) string { return fmt.Sprintf("%.1f s", r.promise.Timeout.Seconds()) }
 
-// meaning is what the first row that fits says; unknown if none does.
-func (r *Rail) meaning(x Exchange, body any, readable bool) string {
+// row is the first one that fits; one that means unknown if none does.
+func (r *Rail) row(x Exchange, body any, readable bool) AnswerRow {
 	for _, row := range r.config.Answers {
 		if row.fits(x, body, readable) {
-			return row.Means
+			return row
 		}
 	}
-	return meansUnknown
+	return AnswerRow{Means: meansUnknown}
+}
+
+// receiptOf is where an answer that a row fits holds the record.
+func (r *Rail) receiptOf(row AnswerRow) Receipt {
+	if row.Receipt == nil {
+		return r.config.Receipt
+	}
+	place := *row.Receipt
+	if place.Amounts == "" {
+		place.Amounts = r.config.Receipt.Amounts
+	}
+	return place
+}
+
+// foreign reports whether the answer may be to somebody else's request: it is
+// marked as the replay of an earlier one, and this operation had sent none. A
+// record that names this operation is ours all the same (after a restore, the
+// ledger may have forgotten a send), and so is one that agrees in everything
+// that was approved.
+func (r *Rail) foreign(o ledger.Operation, x Exchange, body any, row AnswerRow) bool {
+	marker := r.config.Dedupe.ReplayMarker
+	if marker.Header == "" || o.Attempts > 1 || !slices.Contains(x.Header.Values(marker.Header), marker.Value) {
+		return false
+	}
+	if row.Means != meansConfirmed {
+		return true
+	}
+	place := r.receiptOf(row)
+	stamp := textAt(body, place.Stamp)
+	if place.Stamp == "" {
+		stamp = textAt(body, r.config.Stamp.Body)
+	}
+	if stamp != "" {
+		return stamp != o.OrderID
+	}
+	t := o.Terms
+	full := place.Amount != "" && t.HasAmount && place.Currency != "" && t.Currency != "" &&
+		place.Recipient != "" && t.Recipient != "" && place.Reference != "" && t.Reference != ""
+	return !full // what is named is compared by the ledger
 }
 
 func (row AnswerRow) fits(x Exchange, body any, readable bool) bool {
@@ -142,11 +191,19 @@ func (row AnswerRow) fits(x Exchange, body any, readable bool) bool {
 	}
 	for pointer, want := range row.Body {
 		got, there := ledger.Get(body, pointer)
-		if !readable || !there || !sameScalar(want, got) {
+		if !readable || !there || !slices.ContainsFunc(oneOf(want), func(want any) bool { return sameScalar(want, got) }) {
 			return false
 		}
 	}
 	return true
+}
+
+// oneOf is what a condition allows: a scalar, or a list of them.
+func oneOf(want any) []any {
+	if list, ok := want.([]any); ok {
+		return list
+	}
+	return []any{want}
 }
 
 // sameScalar compares a scalar of the configuration with one of an answer.

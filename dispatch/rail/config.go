@@ -12,6 +12,7 @@ const (
 
 // Config is what stands under rails.NAME. What is left out is filled in by New.
 type Config struct {
+	Profile      string            `yaml:"profile"` // a ready-made one; what is written beside it stands in place of its part
 	Adapter      string            `yaml:"adapter"`
 	BaseURL      string            `yaml:"base_url"`
 	Account      string            `yaml:"account"`
@@ -45,6 +46,18 @@ type Dedupe struct {
 	Header    string   `yaml:"header"` // where the key goes: a header,
 	Body      string   `yaml:"body"`   // or a JSON Pointer into the body
 	Retention Duration `yaml:"retention"`
+	// Scope is account (the default) where a key is remembered for the whole
+	// account, and credential where another secret has keys of its own.
+	Scope string `yaml:"scope"`
+	// ReplayMarker is the header by which the provider says that an answer is
+	// the kept one of an earlier request.
+	ReplayMarker Marker `yaml:"replay_marker"`
+}
+
+// Marker is a header of an answer that has a meaning.
+type Marker struct {
+	Header string `yaml:"header"`
+	Value  string `yaml:"value"`
 }
 
 // Send is the request that acts.
@@ -64,9 +77,12 @@ type Stamp struct {
 // AnswerRow gives answers a meaning: the first row that fits wins.
 type AnswerRow struct {
 	Status []int             `yaml:"status"`
-	Body   map[string]any    `yaml:"body"` // JSON Pointer: the scalar that must stand there
+	Body   map[string]any    `yaml:"body"` // JSON Pointer: the scalar that must stand there, or a list of which one must
 	Header map[string]string `yaml:"header"`
 	Means  string            `yaml:"means"`
+	// Receipt is where this answer holds the record, if elsewhere than the rail's
+	// receipt says: a 409 with the object in it, or a record inside a wrapper.
+	Receipt *Receipt `yaml:"receipt"`
 }
 
 // Receipt points at the members of the provider's record. What is named is

@@ -109,8 +109,29 @@ func TestErrorsNameTheirKey(t *testing.T) {
 			c.Answers = []AnswerRow{{Status: []int{400}, Body: map[string]any{"type": "x"}, Means: "rejected"}}
 		}},
 		{`rails.card.answers[0].body./a: must be compared`, func(c *Config) {
-			c.Answers = []AnswerRow{{Status: []int{400}, Body: map[string]any{"/a": []any{1}}, Means: "rejected"}}
+			c.Answers = []AnswerRow{{Status: []int{400}, Body: map[string]any{"/a": map[string]any{"x": "y"}}, Means: "rejected"}}
 		}},
+		{`rails.card.answers[0].body./a: is an empty list`, func(c *Config) {
+			c.Answers = []AnswerRow{{Status: []int{400}, Body: map[string]any{"/a": []any{}}, Means: "rejected"}}
+		}},
+		{`rails.card.answers[0].receipt.amount: is missing; it is compared on this rail`, func(c *Config) {
+			c.Answers = []AnswerRow{{Status: []int{409}, Means: "confirmed", Receipt: &Receipt{ID: "/id", Currency: "/c", Recipient: "/r"}}}
+		}},
+		{`rails.card.answers[0].receipt.id: is missing`, func(c *Config) {
+			c.Answers = []AnswerRow{{Status: []int{409}, Means: "confirmed", Receipt: &Receipt{Amount: "/a", Currency: "/c", Recipient: "/r"}}}
+		}},
+		{`rails.card.answers[0].receipt.id: "id" is not a JSON Pointer`, func(c *Config) {
+			c.Answers = []AnswerRow{{Status: []int{409}, Means: "confirmed", Receipt: &Receipt{ID: "id", Amount: "/a", Currency: "/c", Recipient: "/r"}}}
+		}},
+		{`rails.card.answers[0].receipt: is read only where`, func(c *Config) {
+			c.Answers = []AnswerRow{{Status: []int{402}, Means: "rejected", Receipt: &Receipt{ID: "/id", Amount: "/a", Currency: "/c", Recipient: "/r"}}}
+		}},
+		{`rails.card.answers[0].receipt: is missing; an answer of 409 confirms only by`, func(c *Config) {
+			c.Answers, c.Receipt, c.Lookup = []AnswerRow{{Status: []int{409}, Means: "confirmed"}}, Receipt{}, Lookup{}
+		}},
+		{`rails.card.dedupe.scope: "region" is not one of account, credential`, func(c *Config) { c.Dedupe.Scope = "region" }},
+		{`rails.card.dedupe.replay_marker: needs the name of a header and its value`, func(c *Config) { c.Dedupe.ReplayMarker.Header = "Replayed" }},
+		{`rails.card.dedupe.replay_marker: needs the name of a header and its value`, func(c *Config) { c.Dedupe.ReplayMarker = Marker{"a b", "true"} }},
 		{`rails.card.answers: is empty`, func(c *Config) { c.Answers = []AnswerRow{} }},
 		{`rails.card.dedupe: by: key needs either`, func(c *Config) { c.Dedupe = Dedupe{By: "key"} }},
 		{`rails.card.dedupe: by: key needs either`, func(c *Config) { c.Dedupe.Body = "/key" }},

@@ -71,7 +71,7 @@ func (c Config) promise(name string, base *url.URL) ledger.Rail {
 		Name:    name,
 		Adapter: c.Adapter,
 		Address: base.String(),
-		Account: c.Account,
+		Account: c.boundAccount(),
 		Dedupe:  ledger.Dedupe{By: ledger.DedupeBy(c.Dedupe.By), Retention: c.Dedupe.Retention.Or(0)},
 		Lookup: ledger.LookupPromise{
 			Possible:           c.Lookup.Path != "",

@@ -53,7 +53,7 @@ func (r *Rail) Testimony(o ledger.Operation, e Event, signed bool) ledger.Look {
 	}
 	object, _ := r.config.eventObject()
 	record, there := ledger.Get(e.read, object)
-	receipt, err := r.extract(o, record, rawAt(e.body, object))
+	receipt, err := r.extract(o, record, rawAt(e.body, object), r.config.Receipt)
 	if !there || err != nil {
 		look.Sentence = name + " says that it happened, but without a receipt that can be read, which proves nothing."
 		return look

@@ -64,6 +64,10 @@ func New(name string, c Config, now func() time.Time) (*Rail, error) {
 	if now == nil {
 		return nil, fmt.Errorf("rails.%s: needs a clock", name)
 	}
+	c, err := c.withProfile()
+	if err != nil {
+		return nil, fmt.Errorf("rails.%s.profile: %w", name, err)
+	}
 	r, err := build(name, c, "", now)
 	if err != nil {
 		return nil, err
@@ -104,6 +108,9 @@ func (r *Rail) At(baseURL string) (*Rail, error) {
 
 // Promise is what the rail's configuration says about it, as the ledger judges it.
 func (r *Rail) Promise() ledger.Rail { return r.promise }
+
+// Config is the rail as it is configured, its profile put in, defaults not.
+func (r *Rail) Config() Config { return r.given }
 
 // Breaker is shared by every action type of the rail.
 func (r *Rail) Breaker() *Breaker { return r.breaker }

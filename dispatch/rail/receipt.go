@@ -30,11 +30,10 @@ func readJSON(body []byte) (v any, err error) {
 
 var errNoReceipt = errors.New("holds no receipt id")
 
-// extract reads one record of the provider by the configured pointers. A member
+// extract reads one record of the provider by the pointers of p. A member
 // that is missing or unreadable stays empty: the ledger, which knows what must
 // agree, takes that for a difference. A record without an id is no receipt.
-func (r *Rail) extract(o ledger.Operation, record any, raw []byte) (ledger.Receipt, error) {
-	p := r.config.Receipt
+func (r *Rail) extract(o ledger.Operation, record any, raw []byte, p Receipt) (ledger.Receipt, error) {
 	receipt := ledger.Receipt{
 		ID:        textAt(record, p.ID),
 		Currency:  strings.ToUpper(textAt(record, p.Currency)),

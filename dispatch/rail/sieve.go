@@ -40,7 +40,7 @@ func (s *sieve) sift(p page) {
 		if stamp != "" && stamp != s.o.OrderID {
 			continue
 		}
-		receipt, err := s.rail.extract(s.o, record, raw)
+		receipt, err := s.rail.extract(s.o, record, raw, s.rail.config.Receipt)
 		receipt.Stamp = stamp
 		why, success := s.rail.successful(record)
 		switch {

@@ -75,7 +75,8 @@ func (c Config) withStripeWays(list, effect string) Config {
 		c.Timeout = Lasting(30 * time.Second) // a card's bank may take its time
 	}
 	if c.Dedupe == (Dedupe{}) {
-		c.Dedupe = Dedupe{By: "key", Header: "Idempotency-Key", Retention: Lasting(24 * time.Hour)}
+		c.Dedupe = Dedupe{By: "key", Header: "Idempotency-Key", Retention: Lasting(24 * time.Hour),
+			ReplayMarker: Marker{Header: "Idempotent-Replayed", Value: "true"}}
 	}
 	if c.Send.Path == "" && effect != "" {
 		c.Send.Path = list
@@ -118,7 +119,7 @@ func (c Config) withStripeWays(list, effect string) Config {
 }
 
 // stripeAnswers are the rows for one kind of record. What no row names is
-// unknown, and so a 500, which Stripe stores and replays for the key's life.
+// unknown.
 func stripeAnswers(list string) []AnswerRow {
 	when := func(status int, pointer, value, means string) AnswerRow {
 		return AnswerRow{Status: []int{status}, Body: map[string]any{pointer: value}, Means: means}
@@ -133,7 +134,8 @@ func stripeAnswers(list string) []AnswerRow {
 	}
 	rows = append(rows,
 		when(402, "/error/type", "card_error", meansRejected),
-		when(400, "/error/type", "idempotency_error", meansUnknown),  // the key was used for other parameters, whose outcome nobody told us
+		when(400, "/error/type", "idempotency_error", meansLook),     // the key was used for other parameters; it will always be refused
+		AnswerRow{Status: []int{500}, Means: meansLook},              // kept for the key: a resend never tells more
 		AnswerRow{Status: []int{401, 403}, Means: meansNotSent},      // before anything runs
 		AnswerRow{Status: []int{409, 424, 429}, Means: meansUnknown}, // not stored, but Stripe does not promise in words that nothing ran
 	)

@@ -16,6 +16,9 @@ const (
 	amountsDecimal = "decimal"
 	bodyPayload    = "payload"
 	bodyNone       = "none"
+
+	scopeAccount    = "account"
+	scopeCredential = "credential"
 )
 
 // methods are those that may act.
@@ -160,17 +163,50 @@ func (f *findings) answers(c Config) {
 				f.add(key("status"), "%d is not the status of an answer", status)
 			case status >= 500 && (row.Means == meansConfirmed || row.Means == meansRejected || row.Means == meansNotSent && status != 503):
 				f.add(key("status"), "%d is a fault of the provider, which proves nothing; it cannot mean %s", status, row.Means)
+			case status >= 300 && row.Means == meansConfirmed && row.Receipt == nil && c.Receipt.ID == "":
+				f.add(key("receipt"), "is missing; an answer of %d confirms only by the record it holds: say where that stands", status)
 			}
 		}
+		f.rowReceipt(i, row, c.Receipt)
 		for _, pointer := range slices.Sorted(maps.Keys(row.Body)) {
 			f.check(key("body"), checkPointer(pointer))
-			f.check(key("body."+pointer), checkScalar(row.Body[pointer]))
+			for _, want := range oneOf(row.Body[pointer]) {
+				f.check(key("body."+pointer), checkScalar(want))
+			}
+			if len(oneOf(row.Body[pointer])) == 0 {
+				f.add(key("body."+pointer), "is an empty list, which nothing fits")
+			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(row.Header)) {
 			if !isToken(name) {
 				f.add(key("header"), "%q is not the name of a header", name)
 			}
 		}
+	}
+}
+
+// rowReceipt looks at a row's own place for the record. What the rail compares
+// must be there too, or every such record would count as differing.
+func (f *findings) rowReceipt(i int, row AnswerRow, of Receipt) {
+	if row.Receipt == nil {
+		return
+	}
+	p, key := row.Receipt, fmt.Sprintf("answers[%d].receipt", i)
+	if row.Means != meansConfirmed && row.Means != meansPending {
+		f.add(key, "is read only where the row means confirmed or pending")
+	}
+	for _, m := range [][3]string{{"id", p.ID, "/"}, {"amount", p.Amount, of.Amount}, {"currency", p.Currency, of.Currency},
+		{"recipient", p.Recipient, of.Recipient}, {"stamp", p.Stamp, of.Stamp}, {"reference", p.Reference, of.Reference}} {
+		name, here, there := m[0], m[1], m[2]
+		switch {
+		case here != "":
+			f.check(key+"."+name, checkPointer(here))
+		case there != "":
+			f.add(key+"."+name, "is missing; it is compared on this rail")
+		}
+	}
+	if p.Amounts != "" && p.Amounts != amountsMinor && p.Amounts != amountsDecimal {
+		f.add(key+".amounts", "%q is not one of %s, %s", p.Amounts, amountsMinor, amountsDecimal)
 	}
 }
 
@@ -198,6 +234,12 @@ func (f *findings) keys(c Config) {
 		}
 	default:
 		f.add("dedupe.by", "%q is not one of key, natural, none", d.By)
+	}
+	if d.Scope != "" && d.Scope != scopeAccount && d.Scope != scopeCredential {
+		f.add("dedupe.scope", "%q is not one of %s, %s", d.Scope, scopeAccount, scopeCredential)
+	}
+	if m := d.ReplayMarker; m != (Marker{}) && (!isToken(m.Header) || checkHeaderValue(m.Value) != nil) {
+		f.add("dedupe.replay_marker", "needs the name of a header and its value, such as { header: Idempotent-Replayed, value: \"true\" }")
 	}
 	if d.Retention.never {
 		f.add("dedupe.retention", "cannot be never; write how long the provider documents that it keeps a key")

@@ -86,13 +86,13 @@ func (w *world) answer(t *rapid.T) {
 	answer := Answer{Finding: Unclear}
 	var mismatches []string
 	if r.acted {
-		answer.Finding = rapid.SampledFrom([]Finding{Found, Found, Unclear, Pending, ""}).Draw(t, "finding")
+		answer.Finding = rapid.SampledFrom([]Finding{Found, Found, Unclear, Stuck, Pending, ""}).Draw(t, "finding")
 		answer.Receipt = w.receipt()
 		if rapid.IntRange(0, 9).Draw(t, "differs") == 0 {
 			mismatches = []string{"/amount"}
 		}
 	} else {
-		answer.Finding = rapid.SampledFrom([]Finding{Refused, NotSent, Unclear, Pending, ""}).Draw(t, "finding")
+		answer.Finding = rapid.SampledFrom([]Finding{Refused, NotSent, Unclear, Stuck, Pending, ""}).Draw(t, "finding")
 		if answer.Finding == Refused || answer.Finding == NotSent {
 			r.mayAct = false
 		}
@@ -101,7 +101,7 @@ func (w *world) answer(t *rapid.T) {
 	s := Settle(w.o, r.Attempt, answer, mismatches, fenceHolds)
 	w.o = w.o.Resolve(r.Attempt, s.Outcome)
 	r.Outcome = s.Outcome
-	w.o.Accepted = w.o.Accepted || s.Accepted
+	w.o.Accepted, w.o.LookOnly = w.o.Accepted || s.Accepted, w.o.LookOnly || s.LookOnly
 	if s.Event != "" && !w.on(t, s.Event, Worker, s.Reason) {
 		t.Fatalf("the lifecycle refuses %s, which Settle decided, from %+v", s.Event, w.o)
 	}

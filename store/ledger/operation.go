@@ -53,7 +53,7 @@ type Operation struct {
 	OpenAttempts int    // marks without a definite outcome of their own
 	Claims       int    // claims since the last mark or clean release
 	Released     bool   // a person allowed one more send
-	LookOnly     bool   // a person keeps it: it is looked for, and sent only when released
+	LookOnly     bool   // a person keeps it, or a resend cannot tell more: it is looked for, and sent only when released
 	Accepted     bool   // the provider said "accepted, outcome later": never sent again
 	Quarantined  bool   // restored from a backup: treated as sent
 	EverUnknown  bool

@@ -16,6 +16,7 @@ const (
 	NotSent Finding = "not_sent" // not one byte left, or the rail's table says nothing ran
 	Pending Finding = "pending"  // accepted; the outcome comes later
 	Unclear Finding = "unknown"
+	Stuck   Finding = "look" // unclear, and what the provider keeps for this key: sending it again brings the same
 )
 
 // Answer is what one attempt brought home.
@@ -60,6 +61,7 @@ type Settlement struct {
 	Event    Event // empty: no status change
 	Reason   Reason
 	Accepted bool   // the provider took it on: never send it again
+	LookOnly bool   // a same-key resend cannot tell more: only looking can
 	Late     string // "second_effect" or "late_effect" on an operation that had ended
 	Sentence string
 }
@@ -88,6 +90,9 @@ func Settle(o Operation, a Attempt, ans Answer, mismatches []string, fenceHolds 
 	case ans.Finding == Pending:
 		s = Settlement{Outcome: AttemptUnknown, Event: lose(o, fenceHolds), Accepted: !o.Status.Final(),
 			Sentence: "The provider accepted it and owes us the outcome; it is never sent again."}
+	case ans.Finding == Stuck:
+		s = Settlement{Outcome: AttemptUnknown, Event: lose(o, fenceHolds), LookOnly: !o.Status.Final(),
+			Sentence: "The answer proves nothing, and the provider keeps it for this key: only looking can tell more."}
 	default:
 		s = Settlement{Outcome: AttemptUnknown, Event: lose(o, fenceHolds),
 			Sentence: "The answer proves nothing: it may or may not have happened."}

@@ -64,7 +64,7 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 	receipt := &Receipt{ID: "pay_1"}
 	found := Answer{Finding: Found, Receipt: receipt, HTTPStatus: 201}
 	refused := Answer{Finding: Refused, HTTPStatus: 402, Sentence: "HTTP 402 card_declined."}
-	notSent, pending, unclear := Answer{Finding: NotSent}, Answer{Finding: Pending}, Answer{Finding: Unclear}
+	notSent, pending, unclear, stuck := Answer{Finding: NotSent}, Answer{Finding: Pending}, Answer{Finding: Unclear}, Answer{Finding: Stuck}
 	open := Attempt{Number: 1, Outcome: AttemptOpen}
 	differs := []string{"/amount"}
 	holding := func(r *Receipt) func(*Operation) { return func(o *Operation) { o.Receipt = r } }
@@ -112,6 +112,10 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		{"accepted is unknown, and never sent again", sent(InFlight, 1, 1), open, pending, nil, fence, Settlement{Outcome: AttemptUnknown, Event: Lose, Accepted: true}},
 		{"accepted counts under an old fence", sent(InFlight, 2, 2), open, pending, nil, stale, Settlement{Outcome: AttemptUnknown, Accepted: true}},
 		{"accepted counts on what is unknown", sent(Unknown, 1, 1), open, pending, nil, stale, Settlement{Outcome: AttemptUnknown, Accepted: true}},
+
+		{"an answer that is kept for the key leaves only looking", sent(InFlight, 1, 1), open, stuck, nil, fence, Settlement{Outcome: AttemptUnknown, Event: Lose, LookOnly: true}},
+		{"an answer that is kept counts under an old fence", sent(InFlight, 2, 2), open, stuck, nil, stale, Settlement{Outcome: AttemptUnknown, LookOnly: true}},
+		{"an answer that is kept after the end is nothing", sent(Confirmed, 1, 0, holding(receipt)), open, stuck, nil, fence, Settlement{Outcome: AttemptUnknown}},
 
 		{"no answer is unknown", sent(InFlight, 1, 1), open, unclear, nil, fence, Settlement{Outcome: AttemptUnknown, Event: Lose}},
 		{"no answer under an old fence changes no status", sent(InFlight, 1, 1), open, unclear, nil, stale, Settlement{Outcome: AttemptUnknown}},
@@ -179,7 +183,7 @@ func TestSettlementSaysWhatItMeans(t *testing.T) {
 // standing, and looks only at what must not be.
 func TestSettleNeverRejectsWhileAnAttemptMayAct(t *testing.T) {
 	for _, s := range Statuses() {
-		for _, f := range []Finding{Found, Refused, NotSent, Pending, Unclear, ""} {
+		for _, f := range []Finding{Found, Refused, NotSent, Pending, Stuck, Unclear, ""} {
 			for attempts := 1; attempts <= 3; attempts++ {
 				for open := 0; open <= attempts; open++ {
 					for _, fenceHolds := range []bool{true, false} {

@@ -64,7 +64,7 @@ func (r Rail) Resend(o Operation, harmless bool, now int64) (ok bool, refusal Re
 	case o.Accepted:
 		return false, Inconclusive, "The provider accepted it and owes us the outcome; it is never sent again."
 	case o.LookOnly:
-		return false, Inconclusive, "A person said that it is still unknown: it is looked for, and sent again only when somebody releases it."
+		return false, Inconclusive, "It is kept for looking: somebody said so, or the provider would give the same key the same answer. It is sent again only when somebody releases it."
 	case o.Attempts >= r.Limits.MaxAttempts:
 		return false, AttemptsExhausted, "All attempts this rail allows are used up."
 	case now-o.FirstMarkAt >= r.Limits.MaxElapsed.Milliseconds():
@@ -73,6 +73,8 @@ func (r Rail) Resend(o Operation, harmless bool, now int64) (ok bool, refusal Re
 		return true, "", "Its action type is declared harmless to repeat."
 	case r.Dedupe.By != DedupeKey && r.Dedupe.By != DedupeNatural:
 		return false, Inconclusive, "This rail does not recognise a repeated request."
+	case r.Dedupe.By == DedupeKey && r.Dedupe.Retention <= 0:
+		return false, KeyExpired, "How long this provider remembers a key, and of which requests, is nothing to rely on: a repeat may act again."
 	case o.RailAddress != r.Address || o.RailAccount != r.Account:
 		return false, KeyExpired, "The rail's address or account changed since the first send; the provider would not recognise the key."
 	case now >= r.ResendUntil(o):
