@@ -124,7 +124,7 @@ func (t *tx) mayResend(o ledger.Operation, by ledger.Holder, rail ledger.Rail, h
 	case none:
 		return "", nil
 	}
-	ok, reason, sentence := rail.Resend(o, harmless, t.now)
+	ok, reason, sentence := rail.Resend(o, harmless, t.late())
 	if ok {
 		return "", nil
 	}
@@ -137,7 +137,7 @@ func (t *tx) validApprovals(o ledger.Operation, rail ledger.Rail) (int, error) {
 		select count(distinct person_id) from approvals
 		where tenant_id = $1 and operation_id = $2 and decision = 'approve' and voided_at = 0 and expires_at > $3
 		  and fingerprint = $4 and policy_version = $5 and rail_address = $6 and rail_account = $7`,
-		o.TenantID, o.OperationID, t.now, o.Fingerprint, o.PolicyVersion, rail.Address, rail.Account).Scan(&n)
+		o.TenantID, o.OperationID, t.late(), o.Fingerprint, o.PolicyVersion, rail.Address, rail.Account).Scan(&n)
 	return n, err
 }
 

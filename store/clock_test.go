@@ -192,3 +192,18 @@ func TestAReleasedClaimKeepsItsPlace(t *testing.T) {
 		b.ok(b.s.Release(b.ctx, c[0], 0, "The provider could not be reached."))
 	}
 }
+
+// A laptop slept for a day: its monotonic clock stood still, and the provider
+// has forgotten the key all the same.
+func TestKeyAgesWhileTheMachineSleeps(t *testing.T) {
+	b := newBench(t)
+	b.settle(b.sent("op", blind), silence)
+	b.ok(b.s.Close())
+	s, err := store.Open(b.ctx, store.Options{Folder: b.folder, Now: b.clock.now, Wall: func() time.Time { return b.clock.now().Add(25 * time.Hour) }})
+	b.ok(err)
+	b.s = s
+	b.ok(s.SetRulebooks(b.ctx, b.rules))
+	b.clock.move(time.Second)
+	b.wantUnmarked(b.claim(blind))
+	b.want("op", ledger.UnknownHold, ledger.KeyExpired)
+}

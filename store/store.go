@@ -42,6 +42,7 @@ var (
 type Options struct {
 	Folder string           // holds holdfast.db and its lock; made if missing
 	Now    func() time.Time // default: the wall clock at start, moved by the monotonic one
+	Wall   func() time.Time // default: the wall clock, or Now where that is given
 	Log    *slog.Logger
 }
 
@@ -50,6 +51,7 @@ type Store struct {
 	folder   string
 	log      *slog.Logger
 	clock    func() time.Time
+	wall     func() time.Time
 	lock     *os.File
 	writer   *writer
 	readers  *sql.DB
@@ -81,13 +83,18 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 func newStore(o Options) *Store {
+	if o.Wall == nil {
+		if o.Wall = o.Now; o.Wall == nil {
+			o.Wall = time.Now
+		}
+	}
 	if o.Now == nil {
 		o.Now = steadyClock(time.Now)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{folder: o.Folder, log: o.Log, clock: o.Now}
+	s := &Store{folder: o.Folder, log: o.Log, clock: o.Now, wall: o.Wall}
 	s.rules.Store(&map[string]*ledger.Rulebook{})
 	return s
 }
@@ -157,6 +164,11 @@ func (s *Store) Instance() string { return s.instance }
 func (s *Store) Now() int64 { return s.now() }
 
 func (s *Store) now() int64 { return s.clock().UnixMilli() }
+
+// late is the later of the two clocks. What a provider forgets and what people
+// let expire goes by the time of the world: a machine that slept has a monotonic
+// clock that did not move. Being too late here only asks a person.
+func (t *tx) late() int64 { return max(t.now, t.s.wall().UnixMilli()) }
 
 // steadyClock reads the wall clock once and then follows the monotonic one, so
 // that a clock that is set forwards or backwards changes no lease.
