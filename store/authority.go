@@ -114,7 +114,7 @@ func (t *tx) mayResend(o ledger.Operation, by ledger.Holder, rail ledger.Rail, h
 	case (released || none) && (o.RailAddress != rail.Address || o.RailAccount != rail.Account):
 		return t.hold(o, by, ledger.KeyExpired, "The rail's address or account changed since it was approved: it is not sent there.")
 	case released:
-		return "", nil
+		return t.agedSinceRelease(o, by, rail)
 	// Every earlier attempt is known not to have run: this is a first send in
 	// all but number, bounded like any other.
 	case none && o.Attempts >= rail.Limits.MaxAttempts:
@@ -129,6 +129,22 @@ func (t *tx) mayResend(o ledger.Operation, by ledger.Holder, rail ledger.Rail, h
 		return "", nil
 	}
 	return t.hold(o, by, reason, sentence)
+}
+
+// agedSinceRelease stops what a person released while the provider still knew its
+// key, and which waited until it may have forgotten it: that person saw another
+// risk than there is now. Who releases a send after that has been told.
+func (t *tx) agedSinceRelease(o ledger.Operation, by ledger.Holder, rail ledger.Rail) (string, error) {
+	if rail.Dedupe.By != ledger.DedupeKey || t.late() < rail.ResendUntil(o) || o.OpenAttempts == 0 && !o.Quarantined {
+		return "", nil
+	}
+	var at sql.NullInt64
+	err := t.row(`select max(at) from action_log where tenant_id = $1 and operation_id = $2 and event = $3`,
+		o.TenantID, o.OperationID, ledger.SendAgain).Scan(&at)
+	if err != nil || at.Int64 >= rail.ResendUntil(o) {
+		return "", err
+	}
+	return t.hold(o, by, ledger.KeyExpired, "It waited until the provider may have forgotten the key, which was good when it was released.")
 }
 
 func (t *tx) validApprovals(o ledger.Operation, rail ledger.Rail) (int, error) {

@@ -207,3 +207,35 @@ func TestKeyAgesWhileTheMachineSleeps(t *testing.T) {
 	b.wantUnmarked(b.claim(blind))
 	b.want("op", ledger.UnknownHold, ledger.KeyExpired)
 }
+
+// A person releases a send whose key is good; it waits, on a paused rail say,
+// until it is not.
+func TestReleasedSendIsHeldWhoseKeyAgedWhileItWaited(t *testing.T) {
+	for _, c := range []struct {
+		claim         string
+		before, after time.Duration // of the release
+		sent          bool
+	}{
+		{"sent at once", 2 * time.Hour, time.Second, true},
+		{"released with a good key, waited too long", 2 * time.Hour, 25 * time.Hour, false},
+		{"released by somebody who knew that the key was old", 50 * time.Hour, time.Hour, true},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			b := newBench(t)
+			ann := b.person("ann", "finance")
+			b.changeRail(blind, func(r *ledger.Rail) { r.Limits.MaxAttempts = 1 })
+			b.settle(b.sent("op", blind), silence)
+			b.clock.move(c.before)
+			b.want("op", ledger.UnknownHold, ledger.AttemptsExhausted)
+			b.ok(b.decide(b.s.SendAgain, ann, "op"))
+			b.clock.move(c.after)
+			claim := b.claim(blind)
+			if c.sent {
+				b.mark(claim)
+				return
+			}
+			b.wantUnmarked(claim)
+			b.want("op", ledger.UnknownHold, ledger.KeyExpired)
+		})
+	}
+}
