@@ -28,7 +28,8 @@ type Scheduler struct {
 	Node   string
 	Log    *slog.Logger
 
-	running sync.Map // job name → *sync.Mutex
+	running  sync.Map   // job name → *sync.Mutex
+	counting sync.Mutex // over what a run has seen
 }
 
 // job does its work and counts it in the run.

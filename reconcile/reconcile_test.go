@@ -22,8 +22,10 @@ import (
 type bench struct {
 	t      *testing.T
 	s      *Scheduler
+	config *dispatch.Config
 	clock  atomic.Int64
 	asked  atomic.Int64
+	hung   atomic.Int64 // requests to the provider that hangs up on everybody
 	answer atomic.Value // func(http.ResponseWriter, *http.Request)
 }
 
@@ -37,13 +39,20 @@ func newBench(t *testing.T) *bench {
 		b.answer.Load().(func(http.ResponseWriter, *http.Request))(w, r)
 	}))
 	t.Cleanup(provider.Close)
+	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.hung.Add(1)
+		panic(http.ErrAbortHandler)
+	}))
+	t.Cleanup(down.Close)
 	config, err := dispatch.ParseConfig(fmt.Appendf(nil, `
 rails:
   card: { adapter: sandbox, base_url: %q, dedupe: { by: none }, quiet: 1s }
+  down: { adapter: sandbox, base_url: %q, dedupe: { by: none }, quiet: 1s }
 action_types:
-  pay: { rail: card, effect: charge, schema: { type: object, properties: { amount: { type: integer, x-role: amount }, currency: { type: string, x-role: currency } } } }
+  pay_down: { rail: down, effect: charge, overlap: { mode: "off" }, schema: { type: object, properties: { amount: { type: integer, x-role: amount }, currency: { type: string, x-role: currency } } } }
+  pay: { rail: card, effect: charge, overlap: { mode: "off" }, schema: { type: object, properties: { amount: { type: integer, x-role: amount }, currency: { type: string, x-role: currency } } } }
 policy: [{ name: all, when: {}, then: allow }]
-`, provider.URL), t.TempDir(), "test.yaml", nil, now, nil)
+`, provider.URL, down.URL), t.TempDir(), "test.yaml", nil, now, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,28 +65,30 @@ policy: [{ name: all, when: {}, then: allow }]
 		t.Fatal(err)
 	}
 	b.s = &Scheduler{Store: st, Config: func() *dispatch.Config { return config }, Node: "test", Log: slog.New(slog.DiscardHandler)}
-	b.lose(config)
+	b.config = config
+	b.lose("op", "pay")
 	return b
 }
 
 // lose submits an operation, sends it, and hears nothing.
-func (b *bench) lose(config *dispatch.Config) {
+func (b *bench) lose(id, action string) {
 	b.t.Helper()
+	config := b.config
 	ctx := b.t.Context()
 	token, err := b.s.Store.AddToken(ctx, ledger.TokenRecord{TenantID: "default", Agent: "tester"}, ledger.Holder{Kind: ledger.Person, Name: "test"})
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	payload, _ := ledger.ParseStrict([]byte(`{"amount":4800,"currency":"EUR"}`))
-	n, wrong := config.Tenants["default"].Rulebook.Actions["pay"].Normalize(payload)
+	n, wrong := config.Tenants["default"].Rulebook.Actions[action].Normalize(payload)
 	if len(wrong) > 0 {
 		b.t.Fatal(wrong)
 	}
-	if _, err := b.s.Store.Submit(ctx, ledger.Operation{TenantID: "default", OperationID: "op", ActionType: "pay", Agent: "tester", TokenID: token.ID,
+	if _, err := b.s.Store.Submit(ctx, ledger.Operation{TenantID: "default", OperationID: id, ActionType: action, Agent: "tester", TokenID: token.ID,
 		Fingerprint: n.Fingerprint, Canonical: n.Canonical, Payload: n.Payload, Terms: n.Terms}); err != nil {
 		b.t.Fatal(err)
 	}
-	claims, err := b.s.Store.Claim(ctx, "w", "default", "card", 1, 1)
+	claims, err := b.s.Store.Claim(ctx, "w", "default", config.Tenants["default"].Rulebook.Actions[action].Rail, 1, 1)
 	if err != nil || len(claims) != 1 {
 		b.t.Fatal(claims, err)
 	}
@@ -164,6 +175,26 @@ func TestWhatWasUnknownIsLookedAtOnceMore(t *testing.T) {
 	b.run(holding(""))
 	if b.asked.Load() != before {
 		t.Error("it was asked about for ever")
+	}
+}
+
+// What is down is asked a few times and left alone until the next run, however
+// much waits for it: the others do not wait.
+func TestARailThatIsDownDoesNotKeepTheOthersWaiting(t *testing.T) {
+	b := newBench(t)
+	for i := range 2 * (silences + lookupsAtOnce) {
+		b.lose(fmt.Sprint("down-", i), "pay_down")
+	}
+	run, o := b.run(holding(b.record("pay_1", 4800)))
+	if o.Status != ledger.Confirmed || run.Resolved != 1 {
+		t.Errorf("the one that could be asked about is %s", o.Status)
+	}
+	if n := b.hung.Load(); n < silences || n > silences+lookupsAtOnce {
+		t.Errorf("what is down was asked %d times in one run", n)
+	}
+	b.run(holding(""))
+	if n := b.hung.Load(); n < 2*silences {
+		t.Errorf("it was not asked again in the next run: %d times in two", n)
 	}
 }
 

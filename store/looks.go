@@ -10,12 +10,16 @@ import (
 )
 
 const selectDueLooks = `
+	with due as (
+		select id, row_number() over (partition by tenant_id, rail order by next_look_at) as place from operations
+		where next_look_at > 0 and next_look_at <= $1 and status in ('unknown', 'confirmed', 'rejected'))
 	select ` + operationColumns + ` from operations
-	where next_look_at > 0 and next_look_at <= $1 and status in ('unknown', 'confirmed', 'rejected')
-	order by next_look_at limit $2`
+	where id in (select id from due where place <= $2)
+	order by next_look_at`
 
-// DueLooks lists operations whose look-up is due: unknown ones, and ended ones
-// that are looked at once more because they were unknown before.
+// DueLooks lists operations whose look-up is due, at most limit of each rail:
+// unknown ones, and ended ones that are looked at once more because they were
+// unknown before.
 func (s *Store) DueLooks(ctx context.Context, limit int) ([]ledger.Operation, error) {
 	rows, err := s.readers.QueryContext(ctx, selectDueLooks, s.now(), limit)
 	if err != nil {
