@@ -128,18 +128,22 @@ func (c RailCard) sheet() []fact {
 }
 
 func resend(r ledger.Rail) string {
-	used := min(time.Duration(r.ResendUntil(ledger.Operation{}))*time.Millisecond, r.Limits.MaxElapsed)
+	safe := time.Duration(r.ResendUntil(ledger.Operation{})) * time.Millisecond
+	until := "; safe for " + duration(safe) + " after the first send"
+	if own := r.Limits.MaxElapsed; own < safe {
+		until += ", and used by itself for " + duration(own)
+	}
 	switch {
 	case r.Dedupe.By == ledger.DedupeNatural && r.Dedupe.Retention == 0:
-		return "a repeat is recognised by what it is; used for " + duration(used) + " after the first send"
+		return "a repeat is recognised by what it is" + until
 	case r.Dedupe.By != ledger.DedupeKey && r.Dedupe.By != ledger.DedupeNatural, r.Dedupe.Retention == 0:
 		return "not promised"
-	case used <= 0:
+	case safe <= 0:
 		return "promised for " + duration(r.Dedupe.Retention) + ", which is too short to be used"
 	case r.Dedupe.By == ledger.DedupeNatural:
-		return "a repeat is recognised by what it is for " + duration(r.Dedupe.Retention) + "; used for " + duration(used) + " after the first send"
+		return "a repeat is recognised by what it is for " + duration(r.Dedupe.Retention) + until
 	}
-	return "promised for " + duration(r.Dedupe.Retention) + "; used for " + duration(used) + " after the first send"
+	return "promised for " + duration(r.Dedupe.Retention) + until
 }
 
 func lookUp(r ledger.Rail) string {
@@ -250,7 +254,7 @@ func (p RailsPage) testCommand(c RailCard) string {
 	if len(c.Types) > 1 {
 		words += " --action-type " + quoted(c.Types[0].Name)
 	}
-	return Command(p.Folder, words)
+	return plainly(Command(p.Folder, words))
 }
 
 // act is what a person can do about a rail now.

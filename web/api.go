@@ -112,14 +112,16 @@ func (s *Server) find(c echo.Context, who caller) (ledger.Operation, error) {
 
 // etag changes whenever an answer about the operation would.
 func etag(o ledger.Operation, original *ledger.Operation, e ledger.Envelope) string {
-	tag := strconv.FormatInt(o.Version, 10)
-	if original != nil {
-		tag += fmt.Sprintf("-%d", original.Version)
+	at := e.PausedAt() // a pause changes no operation
+	switch {
+	case original != nil && at > 0:
+		return fmt.Sprintf(`"%d-%d-%d"`, o.Version, original.Version, at)
+	case at > 0:
+		return fmt.Sprintf(`"%d-0-%d"`, o.Version, at)
+	case original != nil:
+		return fmt.Sprintf(`"%d-%d"`, o.Version, original.Version)
 	}
-	if at := e.PausedAt(); at > 0 { // a pause changes no operation
-		tag += fmt.Sprintf("-paused-%d", at)
-	}
-	return `"` + tag + `"`
+	return fmt.Sprintf(`"%d"`, o.Version)
 }
 
 func matches(ifNoneMatch []string, tag string) bool {
