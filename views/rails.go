@@ -91,6 +91,14 @@ func (f Frame) load(t ledger.RailTraffic) string {
 	return strings.Join(all, " · ")
 }
 
+// since counts what is so, and for how long the oldest of it is.
+func (f Frame) since(n int, oldest int64) string {
+	if n == 0 || oldest == 0 {
+		return grouped(n)
+	}
+	return grouped(n) + ", the oldest for " + Age(f.Now-oldest)
+}
+
 // duration is a configured span: whole units as people write them, "24 h" and
 // not "1 d".
 func duration(d time.Duration) string {

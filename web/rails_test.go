@@ -240,7 +240,7 @@ func TestReadyBehindAPausedRailSaysSoToPeopleAndAgents(t *testing.T) {
 	before := ask()
 	b.onRail("pause-rail", "card", "an incident there")
 	w.pass(3 * time.Minute)
-	says(t, b.get("/operations/"+o.OperationID), http.StatusOK, "Ready allowed, waiting for its turn waiting: rail card paused by ana@example.com 3 m ago", "an incident there")
+	says(t, b.get("/operations/"+o.OperationID), http.StatusOK, "Ready allowed, waiting for its turn waiting: rail card paused by ana@example.com an incident there 3 m ago")
 	during := ask("If-None-Match: " + before.Header().Get("ETag"))
 	during.is(t, 200, "", "wait", false)
 	if detail := during.text("detail"); !strings.Contains(detail, "A person has paused its rail card") || !strings.Contains(detail, "Keep waiting.") ||
