@@ -86,7 +86,7 @@ func (s *Server) railCards(ctx context.Context, tenant string, now int64) ([]vie
 	for _, name := range slices.Sorted(maps.Keys(cards)) {
 		all = append(all, *cards[name])
 	}
-	slices.SortStableFunc(all, func(a, b views.RailCard) int { 
+	slices.SortStableFunc(all, func(a, b views.RailCard) int {
 		return cmp.Or(cmp.Compare(b.Trouble(), a.Trouble()), cmp.Compare(a.Traffic.OldestUnknownAt, b.Traffic.OldestUnknownAt))
 	})
 	return all, nil
