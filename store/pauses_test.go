@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,10 +15,27 @@ func TestPausedRailSendsNothingUntilItIsResumed(t *testing.T) {
 	ann := b.person("ann", "finance")
 	b.submit("before", charge, nil)
 	claimed := b.claim(charge)
-	b.wantErr(b.s.PauseRail(b.ctx, tenant, "card", " ", ann), store.ErrForbidden)
-	b.ok(b.s.PauseRail(b.ctx, tenant, "card", "an incident", ann))
-	b.ok(b.s.PauseRail(b.ctx, tenant, "card", "again", b.person("ben", "finance")))
-	if p, err := b.s.Pauses(b.ctx, tenant); err != nil || len(p) != 1 || p[0].Person != ann.Display() || p[0].Reason != "an incident" {
+	for why, c := range map[string]struct {
+		rail string
+		d    store.Decision
+		want error
+	}{
+		"no reason":      {"card", store.Decision{Person: ann, Reason: " "}, store.ErrForbidden},
+		"a viewer":       {"card", store.Decision{Person: b.person("vic", "viewer"), Reason: "an incident"}, store.ErrForbidden},
+		"nobody":         {"card", store.Decision{Reason: "an incident"}, store.ErrNotFound},
+		"no such rail":   {"cord", store.Decision{Person: ann, Reason: "an incident"}, store.ErrNotFound},
+		"another screen": {"card", store.Decision{Person: ann, Reason: "an incident", Seen: store.Seen{Version: 1}}, store.ErrStale},
+	} {
+		if err := b.s.PauseRail(b.ctx, tenant, c.rail, c.d); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	b.wantErr(b.s.ResumeRail(b.ctx, tenant, "card", store.Decision{Person: ann, Reason: "it is over"}), store.ErrStale)
+	b.ok(b.pause("card", "an incident", ann))
+	b.wantErr(b.s.PauseRail(b.ctx, tenant, "card", store.Decision{Person: b.person("ben", "finance"), Reason: "again"}), store.ErrStale)
+	b.wantErr(b.pause("card", "again", ann), store.ErrStale)
+	p, err := b.s.Pauses(b.ctx, tenant)
+	if one, _ := b.s.Pause(b.ctx, tenant, "card"); err != nil || len(p) != 1 || p[0].Person != ann.Email || p[0].Reason != "an incident" || one != p[0] {
 		t.Errorf("pauses %v, %v", p, err)
 	}
 
@@ -33,10 +52,20 @@ func TestPausedRailSendsNothingUntilItIsResumed(t *testing.T) {
 	b.submit("elsewhere", wire, nil)
 	b.mark(b.claim(wire))
 
-	b.ok(b.s.ResumeRail(b.ctx, tenant, "card", "it is over", ann))
+	b.wantErr(b.s.ResumeRail(b.ctx, tenant, "card", store.Decision{Person: ann, Reason: "it is over", Seen: store.Seen{Version: p[0].At - 1}}), store.ErrStale)
+	b.wantErr(b.s.ResumeRail(b.ctx, tenant, "card", store.Decision{Person: ann, Seen: store.Seen{Version: p[0].At}}), store.ErrForbidden)
+	b.ok(b.s.ResumeRail(b.ctx, tenant, "card", store.Decision{Person: ann, Reason: "it is over", Seen: store.Seen{Version: p[0].At}}))
+	if e, err := b.s.LastRailChange(b.ctx, tenant, "card"); err != nil || e.Event != "resume" || e.Actor != ann.Email || !strings.HasSuffix(e.Sentence, "resumed the rail card: it is over") {
+		t.Errorf("the log says %+v, %v", e, err)
+	}
 	if c, err := b.s.Claim(b.ctx, "w", tenant, "card", 9, 9); err != nil || len(c) != 2 {
 		t.Errorf("claimed %v after the pause, %v", c, err)
 	}
+}
+
+// pause is a person's pause of a rail that nobody has paused.
+func (b *bench) pause(rail, reason string, by ledger.PersonRecord) error {
+	return b.s.PauseRail(b.ctx, tenant, rail, store.Decision{Person: by, Reason: reason})
 }
 
 func TestPauseOfAnotherTenantStopsNobodyElse(t *testing.T) {
@@ -44,7 +73,9 @@ func TestPauseOfAnotherTenantStopsNobodyElse(t *testing.T) {
 	b.rules["other"] = newRules(t)
 	b.ok(b.s.SetRulebooks(b.ctx, b.rules))
 	ann := b.person("ann", "finance")
-	b.ok(b.s.PauseRail(b.ctx, "other", "card", "an incident", ann))
+	b.wantErr(b.s.PauseRail(b.ctx, "other", "card", store.Decision{Person: ann, Reason: "an incident"}), store.ErrNotFound)
+	ann.TenantID = "other"
+	b.ok(b.s.PauseRail(b.ctx, "other", "card", store.Decision{Person: ann, Reason: "an incident"}))
 	b.submit("op", charge, nil)
 	b.mark(b.claim(charge))
 	if p, err := b.s.Pauses(b.ctx, tenant); err != nil || len(p) != 0 {

@@ -40,7 +40,7 @@ func (s *Store) StopRun(ctx context.Context, tenant, id string, d Decision) (rej
 		if err != nil {
 			return err
 		}
-		if err := mayStop(tenant, d); err != nil {
+		if err := mayAct(tenant, d); err != nil {
 			return err
 		}
 		if r.StoppedAt == 0 {
@@ -54,7 +54,8 @@ func (s *Store) StopRun(ctx context.Context, tenant, id string, d Decision) (rej
 	return rejected, err
 }
 
-func mayStop(tenant string, d Decision) error {
+// mayAct admits a person of the tenant who may do more than read, and says why.
+func mayAct(tenant string, d Decision) error {
 	if d.Person.TenantID != tenant {
 		return ErrNotFound
 	}

@@ -85,7 +85,18 @@ func everywhere(t testing.TB, s string) []drawn {
 	set.Jobs[1].Last.Problems = []string{s}
 	m := views.Conflict(f, o, ledger.Entry{ActorKind: ledger.Person, Actor: s, Sentence: s, At: now}, 1)
 	m.Quote, m.Rows = s, []views.Field{{Label: s, Was: s, Value: s}}
+	rail := rails()["some"]
+	rail.Frame, rail.Form = f, views.FormState{Act: "resume-rail", Problem: s, Values: map[string]string{"rail": s, "reason": s}}
+	rail.Items = rail.Items[:1]
+	c := &rail.Items[0]
+	c.Promise.Name, c.Promise.Address, c.Promise.Account, c.Promise.Adapter, c.Pause.Person, c.Pause.Reason, c.Key, c.Stamp, c.Types[0].Name = s, s, s, s, s, s, s, s, s
+	for i := range c.Test.Findings {
+		c.Test.Findings[i] = ledger.RailFinding{Check: s, Promised: s, Seen: s}
+	}
+	p.Operation.Status, p.Paused = ledger.Ready, c.Pause
 	return append(all,
+		drawn{"rails", views.Rails(rail)},
+		drawn{"behind a paused rail", views.Operation(p)},
 		drawn{"home", views.Home(views.HomePage{Frame: f, Items: []views.Need{need, debt}, Others: []views.Need{need}, Next: []string{s}, FirstToken: "t", FirstCurl: "c", LongestBy: s, LongestFor: hour})},
 		drawn{"approvals", views.Approvals(views.ApprovalsPage{Frame: f, Items: []views.Need{need}})},
 		drawn{"approvals empty", views.Approvals(views.ApprovalsPage{Frame: f, LastDecidedBy: s})},

@@ -411,7 +411,7 @@ func navRest(f Frame) templ.Component {
 			}
 		}
 		if f.Pages.Rails {
-			templ_7745c5c3_Err = navItem(f, AtRails, "/rails", "Rails", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = navItem(f, AtRails, "/rails", "Rails", "rails-n").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1,6 +1,9 @@
 package views
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Live is what the script fetches every few seconds: the texts of the strip and
 // the navigation, ready to be put in place. The words are made here, once, so
@@ -23,6 +26,7 @@ func (f Frame) Live() Live {
 		"to-us":       "",
 		"sep":         "│",
 		"checked":     "",
+		"rails-n":     c.railsWord(),
 	}}
 	if c.Owed > 0 {
 		live.State = "owed"
@@ -59,6 +63,21 @@ func (f Frame) Live() Live {
 		}
 	}
 	return live
+}
+
+// railsWord says what keeps rails from sending; nothing while all of them work.
+func (c Counts) railsWord() string {
+	var all []string
+	if c.RailsPaused > 0 {
+		all = append(all, number(c.RailsPaused)+" paused")
+	}
+	if c.RailsResting > 0 {
+		all = append(all, number(c.RailsResting)+" resting")
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return "● " + strings.Join(all, ", ")
 }
 
 func number(n int) string {

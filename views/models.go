@@ -59,6 +59,8 @@ type Counts struct {
 	OwedToUs        int // entries of what others owe us; never added to what we owe
 	OwedToUsSums    []Sum
 	CheckedAt       int64 // when a job last looked
+	RailsPaused     int   // by people
+	RailsResting    int   // by their breakers, in this process
 }
 
 // Sum is an amount in one currency. Sums of different currencies are never
@@ -197,10 +199,11 @@ type OperationPage struct {
 	RequestWhy string          // why there is no exact request, if there is none
 	Concealed  string          // set: bytes and request may not be shown to this person, and why
 
-	RefundOf   *RefundOf // set: this is a refund of a charge
-	TypedBy    string    // who typed the receipt; empty: a machine brought it
-	Recognised bool      // the rail recognises the key of a send now
-	RestsUntil int64     // its rail is given a rest until then; 0: it is not
+	RefundOf   *RefundOf    // set: this is a refund of a charge
+	TypedBy    string       // who typed the receipt; empty: a machine brought it
+	Recognised bool         // the rail recognises the key of a send now
+	RestsUntil int64        // its rail is given a rest until then; 0: it is not
+	Paused     ledger.Pause // of its rail, with the name to show; the zero value: nobody paused it
 
 	Rule   string   // the policy row in words: "create_payment, EUR, over 1,000.00 → 1 of finance"
 	Facts  []string // WHAT WE KNOW, sentences the ledger vouches for

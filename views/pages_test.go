@@ -142,7 +142,8 @@ func TestFormsThatDecideArePostsThatCarryWhatWasOnTheScreen(t *testing.T) {
 			}
 			m := decides.FindStringSubmatch(action)
 			if m == nil {
-				if want := map[string]string{"login": "/login", "logout": "/logout", "setup": "/setup", "run-job": "/settings/run-job", "stop-run": "/runs/stop-run"}[act]; action != want {
+				if want := map[string]string{"login": "/login", "logout": "/logout", "setup": "/setup", "run-job": "/settings/run-job", "stop-run": "/runs/stop-run",
+					"pause-rail": "/rails/pause-rail", "resume-rail": "/rails/resume-rail"}[act]; action != want {
 					t.Errorf("%s: %s posts to %q", page.name, act, action)
 				}
 				continue
@@ -158,7 +159,7 @@ func TestFormsThatDecideArePostsThatCarryWhatWasOnTheScreen(t *testing.T) {
 		}
 	}
 	for _, act := range []string{"login", "logout", "setup", "approve", "reject", "ask-changes", "happened", "did-not-happen", "happened-twice", "send-again",
-		"still-unknown", "look-again", "same-purchase", "different-purchase", "run-job", "stop-run"} {
+		"still-unknown", "look-again", "same-purchase", "different-purchase", "run-job", "stop-run", "pause-rail", "resume-rail"} {
 		if !found[act] && act != "did-not-happen" && act != "send-again" { // refused in the samples
 			t.Errorf("no page has the form %s", act)
 		}
@@ -194,6 +195,8 @@ func TestFormsHaveTheFieldsOfTheContract(t *testing.T) {
 		{before, "different-purchase", []string{"reason"}, nil},
 		{before, "reject", []string{"reason"}, nil},
 		{draw(t, views.Runs(runs()["opened"])), "stop-run", []string{"reason"}, nil},
+		{draw(t, views.Rails(rails()["opened"])), "pause-rail", []string{"reason"}, nil},
+		{draw(t, views.Rails(rails()["some"])), "resume-rail", []string{"reason"}, nil},
 	} {
 		f := c.d.form(c.act)
 		if f == nil {

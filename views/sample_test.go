@@ -351,6 +351,10 @@ func everyPage(t testing.TB) []drawn {
 		add("runs-"+name, views.Runs(r))
 	}
 
+	for name, r := range rails() {
+		add("rails-"+name, views.Rails(r))
+	}
+
 	for i, m := range messages() {
 		add(fmt.Sprintf("message-%d", i), views.Message(m))
 	}
@@ -376,6 +380,44 @@ func runs() map[string]views.RunsPage {
 		"viewer": {Frame: f, Stop: views.Decision{Act: "stop-run", Why: "This needs the role approver, finance or admin."}, Items: []ledger.RunRecord{top, stopped}},
 		"absent": {Frame: f, Stop: may, RunID: "run-9"},
 		"opened": {Frame: f, Stop: may, RunID: top.RunID, Items: []ledger.RunRecord{top}, Form: views.FormState{Act: "stop-run", Problem: "A reason is needed.", Values: map[string]string{"run_id": top.RunID, "reason": "it"}}},
+	}
+}
+
+// rails are the rails page in each of its states.
+func rails() map[string]views.RailsPage {
+	f := frame(views.AtRails)
+	f.Pages.Rails = true
+	f.Counts.RailsPaused, f.Counts.RailsResting = 1, 1
+	limits := ledger.Limits{Concurrency: 8, MaxAttempts: 5, MaxElapsed: 48 * time.Hour, BackoffMin: time.Second, BackoffMax: time.Minute}
+	card := ledger.Rail{Name: "card-eu", Adapter: "http", Address: "https://api.example.com", Account: "live-eu", Timeout: 10 * time.Second, Quiet: 15 * time.Minute, Limits: limits,
+		Dedupe: ledger.Dedupe{By: ledger.DedupeKey, Retention: 24 * time.Hour}, Lookup: ledger.LookupPromise{Possible: true, Lag: 15 * time.Minute, AbsenceProvesAfter: time.Hour},
+		Compared: ledger.ReceiptFields{Amount: true, Currency: true, Recipient: true, Reference: true, Stamp: true}}
+	named := func(name string, by ledger.DedupeBy, keeps time.Duration) ledger.Rail {
+		r := card
+		r.Name, r.Dedupe, r.Lookup, r.Compared = name, ledger.Dedupe{By: by, Retention: keeps}, ledger.LookupPromise{}, ledger.ReceiptFields{}
+		return r
+	}
+	answers := []ledger.AnsweredIn{{At: now - 3*hour, Took: 180}, {At: now - 3*hour, Took: 420}, {At: now - minute, Took: 2300}, {At: now - 2*day, Took: 9}}
+	refunds := card
+	refunds.Lookup, refunds.Compared = ledger.LookupPromise{}, ledger.ReceiptFields{Amount: true}
+	paused := views.RailCard{Promise: card, Pause: ledger.Pause{Rail: "card-eu", Person: "Ana", Reason: "Stripe incident", At: now - 12*minute}, Key: "header Idempotency-Key", Stamp: "body /metadata/order",
+		Traffic: ledger.RailTraffic{Waiting: 1204, OldestWaitingAt: now - 11*minute, Sending: 1, Unknown: 3, OldestUnknownAt: now - 2*hour, UnknownAges: [4]int{1, 1, 1, 0}, Answers: answers, Cleared: []int64{minute, 3 * minute}},
+		Types:   []views.RailType{{Name: "create_payment", Promise: card}, {Name: "refund", Promise: refunds}},
+		Test: &ledger.RailTest{At: now - 2*day, By: "command line", Findings: []ledger.RailFinding{
+			{Check: "send", Promised: "confirmed, with a receipt that agrees", Seen: "Confirmed as pay_1.", Passed: true}, {Check: "replay", Promised: "the same receipt", Seen: "Confirmed as pay_2."},
+			{Check: "mismatch"}, {Check: "absence"}, {Check: "lookup"}, {Check: "once"}, {Check: "more"}}}}
+	resting := views.RailCard{Promise: named("bank-eu", ledger.DedupeNone, 0), RestsUntil: now + 95*second, Traffic: ledger.RailTraffic{Held: 2, Waiting: 1, OldestWaitingAt: now - second}}
+	resting.Promise.Lookup.Possible = true
+	gone := views.RailCard{Promise: ledger.Rail{Name: "old\u202e"}, Gone: true, Traffic: ledger.RailTraffic{Unknown: 1, OldestUnknownAt: now - 3*day, UnknownAges: [4]int{0, 0, 0, 1}}}
+	tried := views.RailCard{Promise: named("smtp", ledger.DedupeNatural, 0), Test: &ledger.RailTest{At: now - hour, Findings: []ledger.RailFinding{{Check: "send", Passed: true}}}}
+	tried.Promise.Adapter = "sandbox"
+	may := views.Decision{Act: "pause-rail", Allowed: true}
+	all := []views.RailCard{paused, resting, gone, tried, {Promise: named("crm", ledger.DedupeKey, time.Minute), Test: &ledger.RailTest{At: now}}, {Promise: named("ledger", ledger.DedupeNatural, time.Hour)}}
+	return map[string]views.RailsPage{
+		"empty":  {Frame: calm(f), Pause: may},
+		"some":   {Frame: f, Pause: may, Items: all, Folder: "/srv/holdfast"},
+		"viewer": {Frame: f, Pause: views.Decision{Act: "pause-rail", Why: "This needs the role approver, finance or admin."}, Items: all[:2]},
+		"opened": {Frame: f, Pause: may, Items: all[3:4], Form: views.FormState{Act: "pause-rail", Problem: "A reason is needed.", Values: map[string]string{"rail": "smtp", "reason": "it"}}},
 	}
 }
 
@@ -425,6 +467,9 @@ func messages() []views.MessagePage {
 		views.NotFound(f, "op_01J"),
 		views.NoPage(f),
 		views.NoRun(f, "run-9"),
+		views.NoRail(f, "card\u202e"),
+		views.RailChanged(f, "card-eu", ledger.Entry{Event: "pause", Actor: "Jon", At: now - 8*second}, "An incident."),
+		views.RailChanged(f, "card-eu", ledger.Entry{Event: "resume", Actor: "Jon", At: now - 8*second}, "It is over."),
 		views.StoppedBefore(f, ledger.RunRecord{Run: ledger.Run{RunID: "run-640", StoppedAt: now - 8*second}, StoppedBy: "Jon", StoppedWhy: "It loops."}),
 		views.Conflict(f, charge(ledger.Rejected, ledger.Denied), ledger.Entry{ActorKind: ledger.Person, Actor: "Jon", Sentence: "wrong account", At: now - 8*second}, 1),
 		views.Conflict(f, charge(ledger.Confirmed, ""), ledger.Entry{ActorKind: ledger.Reconciler, Actor: "lookup", At: now - 8*second}, 1),

@@ -46,6 +46,9 @@ func (s *Server) envelope(ctx context.Context, o ledger.Operation, original *led
 		e = e.Resendable(keyUntil(stands, rail, now), now)
 	}
 	switch {
+	case stands.Status == ledger.Ready:
+		pause, err := s.Store.Pause(ctx, stands.TenantID, stands.Rail)
+		return e.Paused(pause), err
 	case o.Status == ledger.Rejected && o.Reason == ledger.Denied:
 		said, err := s.Store.Approvals(ctx, o.TenantID, o.OperationID)
 		if err != nil || len(said) == 0 {
@@ -82,14 +85,14 @@ func (s *Server) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	tag := etag(o, original)
-	c.Response().Header().Set("ETag", tag)
-	if matches(c.Request().Header.Values("If-None-Match"), tag) {
-		return c.NoContent(http.StatusNotModified)
-	}
 	e, err := s.envelope(ctx, o, original)
 	if err != nil {
 		return err
+	}
+	tag := etag(o, original, e)
+	c.Response().Header().Set("ETag", tag)
+	if matches(c.Request().Header.Values("If-None-Match"), tag) {
+		return c.NoContent(http.StatusNotModified)
 	}
 	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, e)
 }
@@ -109,8 +112,14 @@ func (s *Server) find(c echo.Context, who caller) (ledger.Operation, error) {
 }
 
 // etag changes whenever an answer about the operation would.
-func etag(o ledger.Operation, original *ledger.Operation) string {
-	if original != nil {
+func etag(o ledger.Operation, original *ledger.Operation, e ledger.Envelope) string {
+	at := e.PausedAt() // a pause changes no operation
+	switch {
+	case original != nil && at > 0:
+		return fmt.Sprintf(`"%d-%d-%d"`, o.Version, original.Version, at)
+	case at > 0:
+		return fmt.Sprintf(`"%d-0-%d"`, o.Version, at)
+	case original != nil:
 		return fmt.Sprintf(`"%d-%d"`, o.Version, original.Version)
 	}
 	return fmt.Sprintf(`"%d"`, o.Version)

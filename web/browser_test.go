@@ -242,7 +242,7 @@ func TestBrowserPagesFitAndAreReachedByKeyboard(t *testing.T) {
 	c := j.openChrome(true)
 	c.fits("/login")
 	c.signIn(ana)
-	for _, path := range []string{"/", "/approvals", "/unknown", "/operations", "/refunds", "/settings",
+	for _, path := range []string{"/", "/approvals", "/unknown", "/operations", "/refunds", "/rails", "/settings",
 		"/operations/inv-490", "/operations/inv-490?view=request", "/operations/inv-490?view=bytes",
 		"/operations/inv-489-paid", "/operations/inv-489-again-with-a-name-that-is-long", "/operations/inv-493"} {
 		c.fits(path)

@@ -45,6 +45,9 @@ func (s *Server) homePage(c echo.Context, p ledger.PersonRecord) (views.HomePage
 	}
 	urgent(page.Items, f.Money, f.Now)
 	urgent(page.Others, f.Money, f.Now)
+	if page.Next, err = s.railsNext(ctx, p.TenantID, f.Now); err != nil {
+		return page, err
+	}
 	return page, s.firstDay(ctx, p, &page)
 }
 

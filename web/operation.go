@@ -62,10 +62,9 @@ func (s *Server) operationPage(c echo.Context, p ledger.PersonRecord, o ledger.O
 		page.Concealed = "Some of it is sensitive, and your role sees only the fields that are not."
 	}
 	page.Recognised = page.KeyUntil > page.Frame.Now
-	if r := s.Config().Route(o); r != nil {
-		if until := r.Breaker().OpenUntil(time.UnixMilli(page.Frame.Now)); !until.IsZero() {
-			page.RestsUntil = until.UnixMilli()
-		}
+	page.RestsUntil = restsUntil(s.Config().Route(o), page.Frame.Now)
+	if page.Paused, err = s.pauseNamed(ctx, p.TenantID, o.Rail); err != nil {
+		return page, err
 	}
 	for _, fill := range []func(context.Context, ledger.PersonRecord, ledger.Operation, *views.OperationPage) error{
 		s.fillRecord, s.fillFields, s.fillRequest, s.fillRelatives, s.fillRefund, s.fillDecisions,

@@ -40,10 +40,13 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/operations/:id", s.signedIn(s.operation))
 	e.GET("/operations/:id/done", s.signedIn(s.done))
 	e.GET("/refunds", s.signedIn(s.refunds))
+	e.GET("/rails", s.signedIn(s.rails))
 	e.GET("/runs", s.signedIn(s.runs))
 	e.GET("/settings", s.signedIn(s.settings))
 
 	e.POST("/operations/:id/:act", s.signedIn(s.decide))
+	e.POST("/rails/pause-rail", s.signedIn(s.pauseRail))
+	e.POST("/rails/resume-rail", s.signedIn(s.resumeRail))
 	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
 	e.POST("/settings/run-job", s.signedIn(s.runJob))
 }
@@ -74,7 +77,7 @@ func (s *Server) frame(c echo.Context, here views.Place, p ledger.PersonRecord) 
 	}
 	f.Tenant, f.Here, f.Counts = p.TenantID, here, counts
 	f.Person = views.Person{Name: p.Name, Email: p.Email, Roles: p.Roles}
-	f.Pages = views.Pages{Refunds: true, Runs: true, Settings: true}
+	f.Pages = views.Pages{Refunds: true, Rails: true, Runs: true, Settings: true}
 	f.Money = s.Store.Rulebook(p.TenantID).Currencies
 	return f, nil
 }
@@ -95,7 +98,14 @@ func (s *Server) strip(ctx context.Context, tenant string) (views.Counts, error)
 			checked = r.FinishedAt
 		}
 	}
-	return views.Counts{Approvals: c.Approvals, Unknown: c.Unknown, OldestUnknownAt: c.OldestSince, AtRisk: sums(c.AtRisk),
+	pauses, err := s.Store.Pauses(ctx, tenant)
+	if err != nil {
+		return views.Counts{}, err
+	}
+	resting := slices.DeleteFunc(s.resting(tenant, s.Store.Now()), func(name string) bool {
+		return slices.ContainsFunc(pauses, func(p ledger.Pause) bool { return p.Rail == name })
+	})
+	return views.Counts{RailsPaused: len(pauses), RailsResting: len(resting), Approvals: c.Approvals, Unknown: c.Unknown, OldestUnknownAt: c.OldestSince, AtRisk: sums(c.AtRisk),
 		Owed: c.OwedEntries, OwedSums: sums(c.Owed), OwedToUs: c.OwedToUsEntries, OwedToUsSums: sums(c.OwedToUs), CheckedAt: checked}, nil
 }
 
@@ -178,6 +188,8 @@ func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 			back = operationPath(id)
 		} else if strings.HasPrefix(c.Path(), "/runs") {
 			back = "/runs"
+		} else if strings.HasPrefix(c.Path(), "/rails") {
+			back = "/rails"
 		}
 		// Whoever sent it may not have been the person: the page shows nothing of theirs.
 		return render(c, http.StatusForbidden, views.Message(views.CrossSite(s.outside(c), back)))

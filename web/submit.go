@@ -76,7 +76,7 @@ func (s *Server) answerNew(c echo.Context, o ledger.Operation, prefer preference
 		return err
 	}
 	c.Response().Header().Set("Location", e.Poll)
-	c.Response().Header().Set("ETag", etag(o, original))
+	c.Response().Header().Set("ETag", etag(o, original, e))
 	switch {
 	case o.DuplicateOf != "": // an identical repeat of what is confirmed
 		c.Response().Header().Set("Idempotent-Replayed", "true")
@@ -111,7 +111,7 @@ func (s *Server) answerRepeat(c echo.Context, draft, o ledger.Operation, prefer 
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set("ETag", etag(o, original))
+	c.Response().Header().Set("ETag", etag(o, original, e))
 	switch {
 	case e.Terminal:
 		c.Response().Header().Set("Idempotent-Replayed", "true")

@@ -35,6 +35,8 @@ type Envelope struct {
 	UpdatedAt   string       `json:"updated_at"`
 	Overlaps    []Overlapped `json:"overlaps,omitempty"` // while they hold it
 	Decision    *Said        `json:"decision,omitempty"` // what a person told the agent
+
+	pausedAt int64
 }
 
 // Said is a person's sentence to the agent, and the members it is about.
@@ -77,6 +79,21 @@ func (e Envelope) Resendable(until, now int64) Envelope {
 	}
 	return e
 }
+
+// Paused says of what waits to be sent that a person has paused its rail.
+func (e Envelope) Paused(p Pause) Envelope {
+	if p.At > 0 && e.Status == Ready {
+		e.Detail += " A person has paused its rail " + p.Rail + ": nothing is sent on it until a person resumes it, and then this goes out by itself. Keep waiting."
+		e.pausedAt = p.At
+		if seconds := RetryAfter(UnknownHold); e.RetryAfter != nil {
+			e.RetryAfter = &seconds
+		}
+	}
+	return e
+}
+
+// PausedAt is since when its rail is paused; 0: it is not, or that does not matter.
+func (e Envelope) PausedAt() int64 { return e.pausedAt }
 
 // Saying adds what a person wrote to the agent when they decided. Nothing is
 // added where they wrote nothing.

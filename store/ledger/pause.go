@@ -5,7 +5,7 @@ package ledger
 type Pause struct {
 	TenantID string
 	Rail     string
-	Person   string
+	Person   string // e-mail; pages show the name
 	Reason   string
 	At       int64
 }
