@@ -56,9 +56,13 @@ func (s *Server) limitRate(c echo.Context, token string) error {
 	h.Set("RateLimit-Policy", fmt.Sprintf(`"token";q=%d;w=1`, perSecond))
 	h.Set("RateLimit", fmt.Sprintf(`"token";r=%d;t=1`, left))
 	if !ok {
-		p := newProblem("rate_limited", "")
-		p.retryAfter = 1
-		return p
+		return rateLimited()
 	}
 	return nil
+}
+
+func rateLimited() problem {
+	p := newProblem("rate_limited", "")
+	p.retryAfter = 1
+	return p
 }
