@@ -56,6 +56,7 @@ func (s *Server) router() *echo.Echo {
 	e.Use(s.requestID, s.logRequests, s.recoverPanic, secureHeaders, s.refuseCrossSite)
 	s.routeHealth(e)
 	s.routeAPI(e)
+	s.routeMCP(e)
 	s.routePages(e)
 	s.routeDocuments(e)
 	return e
