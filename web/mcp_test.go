@@ -568,3 +568,72 @@ func TestToolSchemasAreTheActionTypes(t *testing.T) {
 		t.Error("the instructions suggest another name: ", suggestions(mcpInstructions))
 	}
 }
+
+// initialize is how a host of an earlier protocol begins.
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"old","version":"1"}}}`
+
+func TestHostsOfEarlierProtocolsAreServed(t *testing.T) {
+	a := newServer(t, apiConfig).agent("default")
+	h := a.host()
+	status, body, header := h.post(initialize, "Mcp-Protocol-Version: ")
+	if status != 200 || !strings.Contains(body, `"protocolVersion":"2025-06-18"`) || !strings.Contains(body, "One purchase has one operation_id") || header.Get("Mcp-Session-Id") != "" {
+		t.Errorf("initialize: %d %s", status, body)
+	}
+	if strings.Contains(body, "listChanged") || strings.Contains(body, "logging") {
+		t.Error("it promises to speak first: ", body)
+	}
+	if status, body, _ := h.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); status != 202 || body != "" {
+		t.Errorf("initialized: %d %s", status, body)
+	}
+	if status, body, _ := h.post(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); status != 200 || !strings.Contains(body, `"name":"submit_pay"`) {
+		t.Errorf("tools/list: %d %s", status, body)
+	}
+	status, body, _ = h.post(strings.Replace(toolCallText, "ARGUMENTS", tooled(named("op-A")), 1))
+	if status != 200 || !strings.Contains(body, `"structuredContent":{"operation_id":"op-A"`) {
+		t.Errorf("tools/call: %d %s", status, body)
+	}
+}
+
+// A fault in a tool is an answer, not the end of the process.
+func TestToolThatPanicsIsAnInternalProblem(t *testing.T) {
+	w := newServer(t, apiConfig)
+	c := w.router().NewContext(httptest.NewRequest(http.MethodPost, "/mcp", nil), httptest.NewRecorder())
+	broken := tool{name: "broken", scope: "operations:read", call: func(toolCall) (answer, error) { panic("no") }}
+	_, r := w.token("default", "agent-1", "owner@example.com")
+	result, err := w.callTool(c, caller{r}, broken)(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}})
+	must(t, err)
+	var said map[string]any
+	must(t, json.Unmarshal([]byte(result.Content[0].(*mcp.TextContent).Text), &said))
+	if !result.IsError || said["reason"] != "internal" || said["next"] != "wait" {
+		t.Error("it says ", said)
+	}
+}
+
+// The configuration that the page for models shows is one that works.
+func TestPageForModelsConfiguresAClient(t *testing.T) {
+	a := newServer(t, apiConfig).agent("default")
+	h := a.host()
+	page, err := http.Get(h.base + "/llms.txt")
+	must(t, err)
+	defer page.Body.Close()
+	text, err := io.ReadAll(page.Body)
+	must(t, err)
+	_, rest, _ := strings.Cut(string(text), `{"mcpServers"`)
+	line, _, _ := strings.Cut(rest, "\n")
+	var config struct {
+		Servers map[string]struct {
+			Type, URL string
+			Headers   map[string]string
+		} `json:"mcpServers"`
+	}
+	must(t, json.Unmarshal([]byte(`{"mcpServers"`+line), &config))
+	one := config.Servers["holdfast"]
+	if one.Type != "http" || one.URL != h.base+"/mcp" || one.Headers["Authorization"] != "Bearer ${HOLDFAST_TOKEN}" {
+		t.Errorf("it shows %+v", config)
+	}
+	for name := range h.tools() {
+		if !strings.HasPrefix(name, "submit_") && !strings.Contains(string(text), name) {
+			t.Errorf("it does not mention %s", name)
+		}
+	}
+}
