@@ -69,7 +69,7 @@ func (s *Server) speakMCP(c echo.Context) error {
 	}
 	r := c.Request()
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	server := s.mcpServer(c, who)
+	server := s.mcpServer(mcpRequest{who, requestIDOf(c), traceparent(r)}, calledTool(body))
 	mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody + roomForMessage,
 		// A proxy on this machine keeps the Host that the world knows; rebound looks
@@ -101,17 +101,41 @@ func isLoopback(address string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// mcpServer has the tools of one request's caller.
-func (s *Server) mcpServer(c echo.Context, who caller) *mcp.Server {
+// mcpRequest is what a tool knows of the request. It may outlive it: a client
+// that has gone leaves its call behind for a moment, and echo gives the context
+// of a request that has ended to the next.
+type mcpRequest struct {
+	who       caller
+	id, trace string
+}
+
+// calledTool is the one tool that a message is about; empty where it is about
+// none, or about several.
+func calledTool(body []byte) string {
+	var message struct {
+		Method string
+		Params struct{ Name string }
+	}
+	if json.Unmarshal(body, &message) != nil || message.Method != "tools/call" {
+		return ""
+	}
+	return message.Params.Name
+}
+
+// mcpServer has the tools of one request's caller. The library reads a tool's
+// schema each time that it is given one, and so it is given only what is called.
+func (s *Server) mcpServer(q mcpRequest, called string) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "holdfast", Title: "holdfast", Version: "1"}, &mcp.ServerOptions{
 		Instructions: mcpInstructions,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
-	tools := s.tools(who.TenantID)
+	tools := s.tools(q.who.TenantID)
 	for _, t := range tools {
-		server.AddTool(t.described(), s.callTool(c, who, t))
+		if called == "" || called == t.name {
+			server.AddTool(t.described(), s.callTool(q, t))
+		}
 	}
-	server.AddReceivingMiddleware(s.guardMCP(who, tools))
+	server.AddReceivingMiddleware(s.guardMCP(q.who, tools))
 	return server
 }
 
@@ -150,28 +174,28 @@ const tooManyRequests = -32029
 
 // callTool answers a call by the function that its HTTP call has. The protocol's
 // library runs it on a goroutine of its own, which no other recovery covers.
-func (s *Server) callTool(c echo.Context, who caller, t tool) mcp.ToolHandler {
+func (s *Server) callTool(q mcpRequest, t tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (result *mcp.CallToolResult, _ error) {
 		start, outcome := time.Now(), "answered"
 		defer func() {
 			if p := recover(); p != nil {
-				s.Log.Error("a tool panicked", "request_id", requestIDOf(c), "tool", t.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				s.Log.Error("a tool panicked", "request_id", q.id, "tool", t.name, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				result, outcome = toolResult(answer{}, newProblem("internal", "")), "internal"
 			}
-			s.Log.Info("tool", "request_id", requestIDOf(c), "tool", t.name, "outcome", outcome, "ms", time.Since(start).Milliseconds())
+			s.Log.Info("tool", "request_id", q.id, "tool", t.name, "outcome", outcome, "ms", time.Since(start).Milliseconds())
 		}()
-		a, err := s.useTool(ctx, c, who, t, req.Params.Arguments)
+		a, err := s.useTool(ctx, q, t, req.Params.Arguments)
 		if err == nil {
 			return toolResult(a, nil), nil
 		}
-		p := s.problemOf(c, err)
+		p := s.problemOf(err, q.id, "/mcp")
 		outcome = p.Reason
 		return toolResult(answer{}, p), nil
 	}
 }
 
-func (s *Server) useTool(ctx context.Context, c echo.Context, who caller, t tool, arguments []byte) (answer, error) {
-	if err := who.holds(t.scope); err != nil {
+func (s *Server) useTool(ctx context.Context, q mcpRequest, t tool, arguments []byte) (answer, error) {
+	if err := q.who.holds(t.scope); err != nil {
 		return answer{}, err
 	}
 	if len(arguments) > maxBody {
@@ -184,7 +208,7 @@ func (s *Server) useTool(ctx context.Context, c echo.Context, who caller, t tool
 	if err != nil {
 		return answer{}, err
 	}
-	return t.call(toolCall{ctx, who, in, traceparent(c.Request())})
+	return t.call(toolCall{ctx, q.who, in, q.trace})
 }
 
 // toolResult wraps an answer, or the problem that there is instead: once as data

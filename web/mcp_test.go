@@ -597,10 +597,9 @@ func TestHostsOfEarlierProtocolsAreServed(t *testing.T) {
 // A fault in a tool is an answer, not the end of the process.
 func TestToolThatPanicsIsAnInternalProblem(t *testing.T) {
 	w := newServer(t, apiConfig)
-	c := w.router().NewContext(httptest.NewRequest(http.MethodPost, "/mcp", nil), httptest.NewRecorder())
 	broken := tool{name: "broken", scope: "operations:read", call: func(toolCall) (answer, error) { panic("no") }}
 	_, r := w.token("default", "agent-1", "owner@example.com")
-	result, err := w.callTool(c, caller{r}, broken)(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}})
+	result, err := w.callTool(mcpRequest{who: caller{r}}, broken)(t.Context(), &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{}})
 	must(t, err)
 	var said map[string]any
 	must(t, json.Unmarshal([]byte(result.Content[0].(*mcp.TextContent).Text), &said))

@@ -24,7 +24,7 @@ type tool struct {
 	arguments         []argument
 	hints             hints
 	call              func(toolCall) (answer, error)
-	actionType, rail  string // of a tool that submits
+	action            *ledger.ActionType // of a tool that submits
 }
 
 // hints are what a host may make of a tool. idempotent is true only where the
@@ -36,7 +36,7 @@ type hints struct{ reads, idempotent, destroys, reachesOut bool }
 type argument struct {
 	name     string
 	required bool
-	schema   string // JSON
+	schema   string // JSON; empty: the action type's
 }
 
 // toolCall is one call: by whom, with what.
@@ -56,13 +56,16 @@ func (t tool) names() (all []string) {
 
 // isFor reports whether a token may use the tool at all.
 func (t tool) isFor(who caller) bool {
-	return who.holds(t.scope) == nil && (t.actionType == "" || who.mayUse(t.actionType, t.rail) == nil)
+	return who.holds(t.scope) == nil && (t.action == nil || who.mayUse(t.action.Name, t.action.Rail) == nil)
 }
 
 // described is the tool as a client sees it.
 func (t tool) described() *mcp.Tool {
 	var members, required []string
 	for _, a := range t.arguments {
+		if a.schema == "" {
+			a.schema = payloadSchema(t.action)
+		}
 		members = append(members, fmt.Sprintf("%q:%s", a.name, a.schema))
 		if a.required {
 			required = append(required, strconv.Quote(a.name))
@@ -140,13 +143,13 @@ func statusWords() string {
 // HTTP answers it to "Prefer: respond-async": for a tool that is no error.
 func (s *Server) submitTool(action *ledger.ActionType) tool {
 	names := fmt.Sprintf(`{"type":"array","maxItems":100,"items":{%s},"description":`, aName)
-	return tool{name: "submit_" + action.Name, scope: "operations:write", actionType: action.Name, rail: action.Rail,
+	return tool{name: "submit_" + action.Name, scope: "operations:write", action: action,
 		hints: hints{idempotent: true, destroys: true, reachesOut: true},
 		description: "Ask for one " + action.Name + ". It is recorded under operation_id, approved where a person must approve it, sent once, and its outcome found out. " +
 			"Keep the operation_id. On any error, timeout or lost answer call this again with the same operation_id and the same payload: that never pays twice. " +
 			"Never make up another operation_id for the same purchase. Then do what next says.",
 		arguments: []argument{theName,
-			{"payload", true, payloadSchema(action)},
+			{"payload", true, ""},
 			theRun, {"parent_run_id", false, said(aText(128), "The run that started this one.")}, theStep,
 			{"distinct_from", false, names + `"Operations that look like this one and are other purchases. A person reads it; it decides nothing by itself."}`},
 			{"because", false, said(aText(1000), "Why they are other purchases.")},

@@ -131,7 +131,7 @@ func (s *Server) answerError(err error, c echo.Context) {
 	case errors.As(err, &h) && h.Code == http.StatusMethodNotAllowed:
 		p = newProblem("method_not_allowed", "")
 	default:
-		p = s.problemOf(c, err)
+		p = s.problemOf(err, requestIDOf(c), c.Path())
 	}
 	if isAPI(c) {
 		err = p.write(c)
@@ -144,12 +144,12 @@ func (s *Server) answerError(err error, c echo.Context) {
 }
 
 // problemOf turns an error that a call ended with into a problem.
-func (s *Server) problemOf(c echo.Context, err error) problem {
+func (s *Server) problemOf(err error, requestID, route string) problem {
 	if p, ok := errors.AsType[problem](err); ok {
 		return p
 	}
 	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		s.Log.Error("a request could not be answered", "request_id", requestIDOf(c), "path", c.Path(), "error", err)
+		s.Log.Error("a request could not be answered", "request_id", requestID, "path", route, "error", err)
 	}
 	return newProblem("store_unavailable", "")
 }
