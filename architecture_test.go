@@ -31,11 +31,12 @@ var mayImport = map[string][]string{
 
 // onlyIn names packages that one room alone may import.
 var onlyIn = map[string][]string{
-	"database/sql":                {"store"},
-	"modernc.org/sqlite":          {"store"},
-	"github.com/labstack/echo/v4": {"web"},
-	"github.com/a-h/templ":        {"views", "web"},
-	"github.com/spf13/cobra":      {"."},
+	"database/sql":                           {"store"},
+	"modernc.org/sqlite":                     {"store"},
+	"github.com/labstack/echo/v4":            {"web"},
+	"github.com/a-h/templ":                   {"views", "web"},
+	"github.com/spf13/cobra":                 {"."},
+	"github.com/modelcontextprotocol/go-sdk": {"web"},
 }
 
 // pure may not be imported by the domain: no SQL, no network, no files, no

@@ -33,7 +33,7 @@ func Fields(o ledger.Operation, was *ledger.Operation, action *ledger.ActionType
 	}
 	for i, f := range rows {
 		if !maySee && action != nil && action.Hides(f.Pointer) {
-			rows[i].Value, rows[i].Was, rows[i].Masked = "", "", true
+			rows[i].Value, rows[i].Was, rows[i].Raw, rows[i].Masked = "", "", "", true
 		}
 	}
 	return rows, nil
@@ -82,7 +82,7 @@ func leaves(o ledger.Operation, action *ledger.ActionType, money ledger.Currenci
 			}
 		}
 		if f.Role == "amount" && o.Terms.HasAmount {
-			f.Value = money.Format(o.Terms.Amount, o.Terms.Currency)
+			f.Value, f.Raw = money.Format(o.Terms.Amount, o.Terms.Currency), minorUnits(o.Terms.Amount)
 		}
 		rows = append(rows, f)
 	}

@@ -247,6 +247,7 @@ type Field struct {
 	Label   string
 	Role    string // amount · currency · recipient · … · empty
 	Value   string // as it will be sent; amounts already with their currency
+	Raw     string // of an amount: the number that programs send
 	Was     string // in the operation compared with
 	Changed bool
 	Note    string // "never paid before"

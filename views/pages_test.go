@@ -363,7 +363,7 @@ func TestTheApprovalShowsWhatItBinds(t *testing.T) {
 	mustSay(t, d,
 		"Needs approval", "expires in 26 m", "Refund 90.00 USDC to 0x9f3a 7be2 c41e", "amber-falcon-otter", "New recipient", "6× this customer's usual",
 		"What will be sent Fields Exact request Canonical bytes",
-		"amount 90.00 USDC was 30.00 USDC changed", "customer asked‹U+200B›", "contains 1 invisible character", "never paid before",
+		"amount 90.00 USDC 90000000 minor units was 30.00 USDC changed", "customer asked‹U+200B›", "contains 1 invisible character", "never paid before",
 		"Why you are asked Rule USDC over 50 needs Finance", "1 of finance must approve.", "Approval: Waiting",
 		"Who asked agent billing-3 (token owner: jon@example.com)", "run run-812", "step charge ticket 5512",
 		"What the agent said The agent's own words. Nobody checked them.",

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"fmt"
 	"strings"
 
 	"holdfast/store/ledger"
@@ -359,6 +360,21 @@ func (f Frame) amount(o ledger.Operation) string {
 	}
 	return f.money(o.Terms.Amount, o.Terms.Currency)
 }
+
+// inFull is the money of an operation without a sign that several countries
+// write, and the number that programs send: "0.05 USD · 5 minor units".
+func (f Frame) inFull(o ledger.Operation) string {
+	if !o.Terms.HasAmount {
+		return ""
+	}
+	written, raw := f.Money.Format(o.Terms.Amount, o.Terms.Currency), minorUnits(o.Terms.Amount)
+	if strings.HasPrefix(written, raw) { // nobody knows where its point is
+		return written
+	}
+	return written + " · " + raw
+}
+
+func minorUnits(amount int64) string { return fmt.Sprintf("%d minor units", amount) }
 
 // what is an operation's headline: "Charge $480.00".
 func (f Frame) what(o ledger.Operation) string {

@@ -73,38 +73,50 @@ func (s *Server) show(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	o, err := s.find(c, who)
-	if err != nil {
-		return err
-	}
 	prefer := preferences(c.Request())
 	prefer.async = false
+	a, err := s.look(c.Request().Context(), who, pathID(c), prefer)
+	if err != nil {
+		return err
+	}
 	prefer.applied(c)
-	o, original, err := s.awaitEnd(ctx, o, prefer.wait)
-	if err != nil {
-		return err
-	}
-	e, err := s.envelope(ctx, o, original)
-	if err != nil {
-		return err
-	}
-	tag := etag(o, original, e)
-	c.Response().Header().Set("ETag", tag)
-	if matches(c.Request().Header.Values("If-None-Match"), tag) {
+	if matches(c.Request().Header.Values("If-None-Match"), a.etag) {
+		c.Response().Header().Set("ETag", a.etag)
 		return c.NoContent(http.StatusNotModified)
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, e)
+	return a.write(c)
 }
 
-// find reads the operation that the path names. An id of another tenant, one
-// that does not exist and one that cannot exist have one answer.
-func (s *Server) find(c echo.Context, who caller) (ledger.Operation, error) {
+// look says where an operation stands, once it has ended or the wait is over.
+func (s *Server) look(ctx context.Context, who caller, id string, prefer preference) (answer, error) {
+	o, err := s.find(ctx, who, id)
+	if err != nil {
+		return answer{}, err
+	}
+	o, original, err := s.awaitEnd(ctx, o, prefer.wait)
+	if err != nil {
+		return answer{}, err
+	}
+	e, err := s.envelope(ctx, o, original)
+	return answer{status: http.StatusOK, body: e, etag: etag(o, original, e)}, err
+}
+
+// pathID is the operation that the path names; empty if it cannot be one.
+func pathID(c echo.Context) string {
 	id, err := url.PathUnescape(c.Param("id"))
-	if err != nil || !operationID.MatchString(id) {
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// find reads an operation. An id of another tenant, one that does not exist and
+// one that cannot exist have one answer.
+func (s *Server) find(ctx context.Context, who caller, id string) (ledger.Operation, error) {
+	if !operationID.MatchString(id) {
 		return ledger.Operation{}, newProblem("not_found", "")
 	}
-	o, err := s.Store.Operation(c.Request().Context(), who.TenantID, id)
+	o, err := s.Store.Operation(ctx, who.TenantID, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return o, newProblem("not_found", "")
 	}
@@ -151,36 +163,45 @@ func (s *Server) list(c echo.Context) error {
 	if err != nil {
 		return newProblem("invalid_request", "query: write NAME=VALUE&NAME=VALUE, percent-encoded.")
 	}
+	a, err := s.page(c.Request().Context(), who, q)
+	if err != nil {
+		return err
+	}
+	return a.write(c)
+}
+
+// page is one page of a list.
+func (s *Server) page(ctx context.Context, who caller, q url.Values) (answer, error) {
 	f, err := listFilter(q)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
-	ctx := c.Request().Context()
 	page, err := s.Store.Operations(ctx, who.TenantID, f)
 	if errors.Is(err, store.ErrForbidden) {
-		return newProblem("invalid_request", "cursor: use one that a list gave out, with the same filter.")
+		return answer{}, newProblem("invalid_request", "cursor: use one that a list gave out, with the same filter.")
 	}
 	if err != nil {
-		return err
+		return answer{}, err
 	}
 	body := listBody{Items: make([]ledger.Envelope, 0, len(page.Items))}
 	for _, o := range page.Items {
 		original, err := s.Store.Original(ctx, o)
 		if err != nil {
-			return err
+			return answer{}, err
 		}
 		e, err := s.envelope(ctx, o, original)
 		if err != nil {
-			return err
+			return answer{}, err
 		}
 		body.Items = append(body.Items, e)
 	}
+	link := ""
 	if page.Next != "" {
 		body.NextCursor = &page.Next
 		q.Set("cursor", page.Next)
-		c.Response().Header().Set("Link", fmt.Sprintf(`</v1/operations?%s>; rel="next"`, q.Encode()))
+		link = fmt.Sprintf(`</v1/operations?%s>; rel="next"`, q.Encode())
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, body)
+	return answer{status: http.StatusOK, body: body, link: link}, nil
 }
 
 func listFilter(q url.Values) (store.Filter, error) {
@@ -217,29 +238,37 @@ func (s *Server) cancel(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	o, err := s.find(c, who)
+	a, err := s.takeBack(c.Request().Context(), who, pathID(c))
 	if err != nil {
 		return err
 	}
-	if err := who.mayUse(o.ActionType, o.Rail); err != nil {
-		return err
+	return a.write(c)
+}
+
+// takeBack cancels an operation of which nothing was sent.
+func (s *Server) takeBack(ctx context.Context, who caller, id string) (answer, error) {
+	o, err := s.find(ctx, who, id)
+	if err != nil {
+		return answer{}, err
 	}
-	ctx := c.Request().Context()
+	if err := who.mayUse(o.ActionType, o.Rail); err != nil {
+		return answer{}, err
+	}
 	o, err = s.Store.Cancel(ctx, o.TenantID, o.OperationID, who.holder())
 	refused := errors.Is(err, ledger.ErrNotAllowed)
 	if err != nil && !refused {
-		return err
+		return answer{}, err
 	}
 	original, err := s.Store.Original(ctx, o)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
 	e, err := s.envelope(ctx, o, original)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
 	if refused {
-		return newProblem("already_dispatched", "").about(e)
+		return answer{}, newProblem("already_dispatched", "").about(e)
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, e)
+	return answer{status: http.StatusOK, body: e}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -56,32 +57,50 @@ type caller struct{ ledger.TokenRecord }
 
 func (c caller) holder() ledger.Holder { return ledger.Holder{Kind: ledger.Agent, Name: c.Agent} }
 
-// authenticate finds out who calls. Whatever is wrong with a token has one
-// answer, so that trying teaches nothing. The signature is checked first, then the
-// record: it must exist, be of this agent, not be revoked and not be over.
+// authenticate finds out who calls, and whether they may call this, now.
 func (s *Server) authenticate(c echo.Context, scope string) (caller, error) {
-	raw, ok := bearer(c)
-	if !ok {
-		return caller{}, newProblem("unauthorized", "")
-	}
-	token, err := s.verify(c.Request().Context(), raw)
+	who, err := s.identify(c.Request())
 	if err != nil {
 		return caller{}, err
 	}
-	r, err := s.Store.Token(c.Request().Context(), token.id)
+	if err := who.holds(scope); err != nil {
+		return caller{}, err
+	}
+	return who, s.limitRate(c, "token", who.ID)
+}
+
+// identify finds out who calls. Whatever is wrong with a token has one answer, so
+// that trying teaches nothing. The signature is checked first, then the record:
+// it must exist, be of this agent, not be revoked and not be over.
+func (s *Server) identify(q *http.Request) (caller, error) {
+	raw, ok := bearer(q)
+	if !ok {
+		return caller{}, newProblem("unauthorized", "")
+	}
+	token, err := s.verify(q.Context(), raw)
+	if err != nil {
+		return caller{}, err
+	}
+	r, err := s.Store.Token(q.Context(), token.id)
 	switch {
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return caller{}, err
 	case err != nil, r.Agent != token.agent, r.RevokedAt > 0, r.ExpiresAt <= s.Store.Now():
 		return caller{}, newProblem("unauthorized", "")
-	case !slices.Contains(r.Scopes, scope):
-		return caller{}, problemf("forbidden", "This token lacks the scope %s. Nothing was recorded or sent. Stop and tell the person you work for.", scope)
 	}
-	return caller{r}, s.limitRate(c, "token", r.ID)
+	return caller{r}, nil
 }
 
-func bearer(c echo.Context) (string, bool) {
-	values := c.Request().Header.Values("Authorization")
+// holds checks that the token carries a scope.
+func (c caller) holds(scope string) error {
+	if !slices.Contains(c.Scopes, scope) {
+		return problemf("forbidden", "This token lacks the scope %s. Nothing was recorded or sent. Stop and tell the person you work for.", scope)
+	}
+	return nil
+}
+
+func bearer(r *http.Request) (string, bool) {
+	values := r.Header.Values("Authorization")
 	if len(values) != 1 {
 		return "", false
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -44,19 +45,34 @@ func (s *Server) intend(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	want, err := s.readIntent(c, who)
+	in, err := readMembers(c, intentMembers...)
 	if err != nil {
 		return err
 	}
-	found, err := s.Store.Intend(c.Request().Context(), want)
+	a, err := s.reserve(c.Request().Context(), who, in)
+	if err != nil {
+		return err
+	}
+	return a.write(c)
+}
+
+var intentMembers = []string{"action_type", "reference", "run_id", "step", "quote"}
+
+// reserve gives a purchase its id, or the one that it has.
+func (s *Server) reserve(ctx context.Context, who caller, in memberReader) (answer, error) {
+	want, err := s.readIntent(in, who)
+	if err != nil {
+		return answer{}, err
+	}
+	found, err := s.Store.Intend(ctx, want)
 	var differs store.Disagreement
 	switch {
 	case errors.As(err, &differs):
-		return s.disagree(c, who, want.ActionType, want.OperationID, differs)
+		return answer{}, s.disagree(want.TenantID, want.ActionType, differs)
 	case errors.Is(err, store.ErrTwoNames):
-		return newProblem("intent_conflict", "")
+		return answer{}, newProblem("intent_conflict", "")
 	case err != nil:
-		return err
+		return answer{}, err
 	}
 	body := intentBody{OperationID: found.Intent.OperationID, ActionType: found.Intent.ActionType,
 		Reference: given(want.Reference), RunID: given(want.RunID), Step: given(want.Step), Quote: quoteOf(found.Intent.Quote),
@@ -67,26 +83,21 @@ func (s *Server) intend(c echo.Context) error {
 		status = http.StatusOK
 	}
 	if found.Operation != nil {
-		original, err := s.Store.Original(c.Request().Context(), *found.Operation)
+		original, err := s.Store.Original(ctx, *found.Operation)
 		if err != nil {
-			return err
+			return answer{}, err
 		}
-		e, err := s.envelope(c.Request().Context(), *found.Operation, original)
+		e, err := s.envelope(ctx, *found.Operation, original)
 		if err != nil {
-			return err
+			return answer{}, err
 		}
 		body.Operation, body.Detail, body.CreatedAt = &e, e.Detail, &e.CreatedAt
 	}
-	c.Response().Header().Set("Location", body.Poll)
-	return writeJSON(c, status, echo.MIMEApplicationJSON, body)
+	return answer{status: status, body: body, location: body.Poll}, nil
 }
 
-func (s *Server) readIntent(c echo.Context, who caller) (ledger.Intent, error) {
+func (s *Server) readIntent(r memberReader, who caller) (ledger.Intent, error) {
 	want := ledger.Intent{TenantID: who.TenantID, Agent: who.Agent, TokenID: who.ID}
-	r, err := readMembers(c, "action_type", "reference", "run_id", "step", "quote")
-	if err != nil {
-		return want, err
-	}
 	want.ActionType, want.Reference = r.text("action_type", 64), r.text("reference", 256)
 	want.RunID, want.Step = r.text("run_id", 128), r.text("step", 128)
 	want.Quote = r.quote()
@@ -159,9 +170,9 @@ func utc(ms int64) *string {
 }
 
 // disagree answers what contradicts the record with the places that differ.
-func (s *Server) disagree(c echo.Context, who caller, actionType, id string, d store.Disagreement) error {
+func (s *Server) disagree(tenant, actionType string, d store.Disagreement) error {
 	p := newProblem("request", d.Sentence+" Nothing was sent. Do not create a new operation for this purchase.")
-	action := s.Store.Rulebook(who.TenantID).Actions[actionType]
+	action := s.Store.Rulebook(tenant).Actions[actionType]
 	for _, role := range d.Roles {
 		switch {
 		case role == "action_type":

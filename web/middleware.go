@@ -89,4 +89,7 @@ func secureHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // isAPI reports whether a program asks, and not a browser.
-func isAPI(c echo.Context) bool { return strings.HasPrefix(c.Request().URL.Path, "/v1/") }
+func isAPI(c echo.Context) bool {
+	path := c.Request().URL.Path
+	return strings.HasPrefix(path, "/v1/") || path == "/mcp"
+}

@@ -174,10 +174,22 @@ func markCrossSite(h http.Handler) http.Handler {
 	})
 }
 
+// otherOrigin compares where a browser says it is with where it was sent: scheme,
+// host and port. A browser that says itself how the two stand to each other was
+// believed by the guard; one that does not, as none does over plain http, had its
+// scheme looked at by nobody.
+func otherOrigin(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if r.Method == http.MethodGet || origin == "" || r.Header.Get("Sec-Fetch-Site") != "" {
+		return false
+	}
+	return !strings.EqualFold(origin, baseURL(r))
+}
+
 // refuseCrossSite says that nothing was recorded, and leads back.
 func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if c.Request().Context().Value(markedCrossSite{}) == nil {
+		if c.Request().Context().Value(markedCrossSite{}) == nil && !otherOrigin(c.Request()) {
 			return next(c)
 		}
 		if isAPI(c) {

@@ -1,10 +1,10 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -80,7 +80,7 @@ type problemBody struct {
 	Operation   *ledger.Envelope    `json:"operation,omitempty"`
 }
 
-func (p problem) write(c echo.Context) error {
+func (p problem) body() problemBody {
 	body := problemBody{
 		Type: p.Type(), Title: p.Title, Status: p.Status, Detail: p.text(), Reason: p.Reason, Terminal: p.Terminal, Next: p.Next,
 		RetryAfter: p.retryAfter, Mismatch: p.mismatch, Errors: p.errors, Offset: p.offset, Pointer: p.pointer, Operation: p.operation,
@@ -88,6 +88,10 @@ func (p problem) write(c echo.Context) error {
 	if p.operation != nil {
 		body.Poll, body.OperationID, body.OrderID = p.operation.Poll, p.operation.OperationID, p.operation.OrderID
 	}
+	return body
+}
+
+func (p problem) write(c echo.Context) error {
 	h := c.Response().Header()
 	if p.retryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
@@ -98,16 +102,23 @@ func (p problem) write(c echo.Context) error {
 	case "bad_signature":
 		h.Set("WWW-Authenticate", `Signature realm="holdfast"`)
 	}
-	return writeJSON(c, p.Status, "application/problem+json", body)
+	return writeJSON(c, p.Status, "application/problem+json", p.body())
 }
 
 // writeJSON renders the whole answer before the first byte goes out.
 func writeJSON(c echo.Context, status int, mediaType string, body any) error {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
+	b, err := rendered(body)
+	if err != nil {
 		return err
 	}
-	return c.Blob(status, mediaType, []byte(b.String()))
+	return c.Blob(status, mediaType, b)
+}
+
+// rendered renders a body as every transport sends it.
+func rendered(body any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(body)
+	return b.Bytes(), err
 }

@@ -56,9 +56,13 @@ func (s *Server) limitRate(c echo.Context, policy, bucket string) error {
 	h.Set("RateLimit-Policy", fmt.Sprintf(`"%s";q=%d;w=1`, policy, perSecond))
 	h.Set("RateLimit", fmt.Sprintf(`"%s";r=%d;t=1`, policy, left))
 	if !ok {
-		p := newProblem("rate_limited", "")
-		p.retryAfter = 1
-		return p
+		return rateLimited()
 	}
 	return nil
+}
+
+func rateLimited() problem {
+	p := newProblem("rate_limited", "")
+	p.retryAfter = 1
+	return p
 }

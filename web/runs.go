@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -48,8 +49,17 @@ func (s *Server) showRun(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := s.Store.Run(c.Request().Context(), who.TenantID, runID(c))
-	return s.answerRun(c, r, err)
+	a, err := s.lookAtRun(c.Request().Context(), who, runID(c))
+	if err != nil {
+		return err
+	}
+	return a.write(c)
+}
+
+// lookAtRun says how much of its budget a run has left.
+func (s *Server) lookAtRun(ctx context.Context, who caller, id string) (answer, error) {
+	r, err := s.Store.Run(ctx, who.TenantID, id)
+	return s.describeRun(r, err)
 }
 
 // lowerRun answers PUT /v1/runs/{run_id}.
@@ -122,15 +132,23 @@ func (s *Server) reportAttempts(c echo.Context) error {
 }
 
 func (s *Server) answerRun(c echo.Context, r ledger.Run, err error) error {
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return newProblem("not_found", "No run of this tenant has that name; it begins with its first operation.")
-	case errors.Is(err, store.ErrForbidden):
-		return newProblem("invalid_request", sentence(err))
-	case err != nil:
+	a, err := s.describeRun(r, err)
+	if err != nil {
 		return err
 	}
-	return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, runAnswer(r, s.Store.Now()))
+	return a.write(c)
+}
+
+func (s *Server) describeRun(r ledger.Run, err error) (answer, error) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return answer{}, newProblem("not_found", "No run of this tenant has that name; it begins with its first operation.")
+	case errors.Is(err, store.ErrForbidden):
+		return answer{}, newProblem("invalid_request", sentence(err))
+	case err != nil:
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: runAnswer(r, s.Store.Now())}, nil
 }
 
 // runID is the run that the path names; empty if it cannot be one.

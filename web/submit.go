@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,9 +31,7 @@ type submission struct {
 	because, replaces, trace string
 }
 
-// submit answers POST /v1/operations. It reads the request, normalises the
-// payload by its action type, and lets the store decide; the case table of the
-// contract is in answerNew and answerRepeat.
+// submit answers POST /v1/operations.
 func (s *Server) submit(c echo.Context) error {
 	who, err := s.authenticate(c, "operations:write")
 	if err != nil {
@@ -43,90 +42,96 @@ func (s *Server) submit(c echo.Context) error {
 		return err
 	}
 	prefer := preferences(c.Request())
-	if err := s.otherType(c, who, sub); err != nil {
+	a, err := s.register(c.Request().Context(), who, sub, prefer)
+	if err != nil {
 		return err
+	}
+	prefer.applied(c)
+	return a.write(c)
+}
+
+// register normalises the payload by its action type, and lets the store decide;
+// the case table of the contract is in answerNew and answerRepeat.
+func (s *Server) register(ctx context.Context, who caller, sub submission, prefer preference) (answer, error) {
+	if err := s.otherType(ctx, who, sub); err != nil {
+		return answer{}, err
 	}
 	draft, err := s.draft(who, sub)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
-	if err := s.mayReplace(c, who, sub.replaces); err != nil {
-		return err
+	if err := s.mayReplace(ctx, who, sub.replaces); err != nil {
+		return answer{}, err
 	}
-	r, err := s.Store.Submit(c.Request().Context(), draft)
+	r, err := s.Store.Submit(ctx, draft)
 	if err != nil {
-		return s.answerRefusal(c, who, draft, err)
+		return answer{}, s.answerRefusal(ctx, draft, err)
 	}
-	prefer.applied(c)
 	if r.Existed {
-		return s.answerRepeat(c, draft, r.Operation, prefer)
+		return s.answerRepeat(ctx, draft, r.Operation, prefer)
 	}
-	return s.answerNew(c, r.Operation, prefer)
+	return s.answerNew(ctx, r.Operation, prefer)
 }
 
 // answerNew answers the first submission of an id.
-func (s *Server) answerNew(c echo.Context, o ledger.Operation, prefer preference) error {
-	ctx := c.Request().Context()
+func (s *Server) answerNew(ctx context.Context, o ledger.Operation, prefer preference) (answer, error) {
 	o, original, err := s.awaitEnd(ctx, o, prefer.wait)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
 	e, err := s.envelope(ctx, o, original)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
-	c.Response().Header().Set("Location", e.Poll)
-	c.Response().Header().Set("ETag", etag(o, original, e))
+	a := answer{body: e, location: e.Poll, etag: etag(o, original, e)}
 	switch {
 	case o.DuplicateOf != "": // an identical repeat of what is confirmed
-		c.Response().Header().Set("Idempotent-Replayed", "true")
-		return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, e)
+		a.status, a.replayed = http.StatusOK, true
 	case o.Status == ledger.Rejected && o.Reason == ledger.PolicyDenied:
-		return problemf("policy_denied", "The policy row %q says no and nothing was sent. Stop and tell the person you work for. Do not create a new operation for this purchase.", o.PolicyRow).about(e)
+		return answer{}, problemf("policy_denied", "The policy row %q says no and nothing was sent. Stop and tell the person you work for. Do not create a new operation for this purchase.", o.PolicyRow).about(e)
 	case prefer.wait > 0 && e.Terminal:
-		return writeJSON(c, http.StatusCreated, echo.MIMEApplicationJSON, e)
+		a.status = http.StatusCreated
+	default:
+		a.status, a.retryAfter = http.StatusAccepted, e.RetryAfter
 	}
-	setRetryAfter(c, e)
-	return writeJSON(c, http.StatusAccepted, echo.MIMEApplicationJSON, e)
+	return a, nil
 }
 
 // answerRepeat answers an id that is known: with its result, with patience, or
 // with a no if the payload is another one.
-func (s *Server) answerRepeat(c echo.Context, draft, o ledger.Operation, prefer preference) error {
-	ctx := c.Request().Context()
+func (s *Server) answerRepeat(ctx context.Context, draft, o ledger.Operation, prefer preference) (answer, error) {
 	switch {
 	case o.ActionType != draft.ActionType: // it was registered after otherType looked
-		return s.mismatch(c, o, []string{"/action_type"})
+		return answer{}, s.mismatch(ctx, o, []string{"/action_type"})
 	case o.Fingerprint != draft.Fingerprint:
-		return s.mismatch(c, o, differences(draft.Canonical, o.Canonical))
+		return answer{}, s.mismatch(ctx, o, differences(draft.Canonical, o.Canonical))
 	}
-	if err := s.countRepeat(c, o); err != nil {
-		return err
+	if err := s.countRepeat(ctx, o); err != nil {
+		return answer{}, err
 	}
 	o, original, err := s.awaitEnd(ctx, o, prefer.wait)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
 	e, err := s.envelope(ctx, o, original)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
-	c.Response().Header().Set("ETag", etag(o, original, e))
+	a := answer{body: e, etag: etag(o, original, e)}
 	switch {
 	case e.Terminal:
-		c.Response().Header().Set("Idempotent-Replayed", "true")
-		return writeJSON(c, http.StatusOK, echo.MIMEApplicationJSON, e)
+		a.status, a.replayed = http.StatusOK, true
+		return a, nil
 	case prefer.wait > 0 || prefer.async:
-		setRetryAfter(c, e)
-		return writeJSON(c, http.StatusAccepted, echo.MIMEApplicationJSON, e)
+		a.status, a.retryAfter = http.StatusAccepted, e.RetryAfter
+		return a, nil
 	}
-	return newProblem("in_progress", e.Detail).about(e)
+	return answer{}, newProblem("in_progress", e.Detail).about(e)
 }
 
 // countRepeat takes a repeat of what has not ended from the run's budget. What
 // has ended is answered whatever is left.
-func (s *Server) countRepeat(c echo.Context, o ledger.Operation) error {
-	ctx := c.Request().Context()
+func (s *Server) countRepeat(ctx context.Context, o ledger.Operation) error {
 	original, err := s.Store.Original(ctx, o)
 	if err != nil || ended(o, original) {
 		return err
@@ -149,14 +154,14 @@ func budgetSpent(spent store.BudgetSpent) problem {
 
 // answerRefusal answers a submission that the store did not register. It used
 // up no id.
-func (s *Server) answerRefusal(c echo.Context, who caller, draft ledger.Operation, err error) error {
+func (s *Server) answerRefusal(ctx context.Context, draft ledger.Operation, err error) error {
 	var differs store.Disagreement
 	var missing store.MissingPrerequisite
 	var late store.CannotReplace
 	var spent store.BudgetSpent
 	switch {
 	case errors.As(err, &differs):
-		return s.disagree(c, who, draft.ActionType, draft.OperationID, differs)
+		return s.disagree(draft.TenantID, draft.ActionType, differs)
 	case errors.As(err, &spent):
 		return budgetSpent(spent)
 	case errors.As(err, &missing):
@@ -167,11 +172,11 @@ func (s *Server) answerRefusal(c echo.Context, who caller, draft ledger.Operatio
 		}
 		return p
 	case errors.As(err, &late):
-		original, readErr := s.Store.Original(c.Request().Context(), late.Operation)
+		original, readErr := s.Store.Original(ctx, late.Operation)
 		if readErr != nil {
 			return readErr
 		}
-		e, readErr := s.envelope(c.Request().Context(), late.Operation, original)
+		e, readErr := s.envelope(ctx, late.Operation, original)
 		if readErr != nil {
 			return readErr
 		}
@@ -182,8 +187,7 @@ func (s *Server) answerRefusal(c echo.Context, who caller, draft ledger.Operatio
 
 // mismatch refuses another payload under a known id. It names places, never
 // values: the caller may not be the one who registered it.
-func (s *Server) mismatch(c echo.Context, o ledger.Operation, places []string) error {
-	ctx := c.Request().Context()
+func (s *Server) mismatch(ctx context.Context, o ledger.Operation, places []string) error {
 	original, err := s.Store.Original(ctx, o)
 	if err != nil {
 		return err
@@ -199,12 +203,12 @@ func (s *Server) mismatch(c echo.Context, o ledger.Operation, places []string) e
 
 // otherType answers an id that belongs to another action type before the
 // payload is judged by this one.
-func (s *Server) otherType(c echo.Context, who caller, sub submission) error {
-	o, err := s.Store.Operation(c.Request().Context(), who.TenantID, sub.operationID)
+func (s *Server) otherType(ctx context.Context, who caller, sub submission) error {
+	o, err := s.Store.Operation(ctx, who.TenantID, sub.operationID)
 	if err != nil || o.ActionType == sub.actionType {
 		return nil // the submission itself finds out about everything else
 	}
-	return s.mismatch(c, o, []string{"/action_type"})
+	return s.mismatch(ctx, o, []string{"/action_type"})
 }
 
 // differences are the places in the payload at which two canonical forms differ.
@@ -219,21 +223,23 @@ func differences(a, b []byte) []string {
 	return ledger.Diff(pa, pb)
 }
 
-func setRetryAfter(c echo.Context, e ledger.Envelope) {
-	if e.RetryAfter != nil {
-		c.Response().Header().Set("Retry-After", fmt.Sprint(*e.RetryAfter))
-	}
-}
+// submissionMembers are what a submission may have, with action_type.
+var submissionMembers = []string{"operation_id", "payload", "run_id", "parent_run_id", "step", "distinct_from", "because", "replaces", "after"}
 
 // readSubmission reads the body strictly: what two readers could understand
 // differently is refused before anything is stored.
 func readSubmission(c echo.Context) (submission, error) {
-	var sub submission
-	r, err := readMembers(c, "operation_id", "action_type", "payload", "run_id", "parent_run_id", "step", "distinct_from", "because", "replaces", "after")
+	r, err := readMembers(c, append([]string{"action_type"}, submissionMembers...)...)
 	if err != nil {
-		return sub, err
+		return submission{}, err
 	}
-	sub = submission{
+	return r.submission(traceparent(c.Request()), c.Request().Header.Values("Idempotency-Key"))
+}
+
+// submission reads what is to be submitted. The keys are further names that the
+// transport has for it.
+func (r *memberReader) submission(trace string, keys []string) (submission, error) {
+	sub := submission{
 		actionType: r.text("action_type", 64), runID: r.text("run_id", 128), parentRunID: r.text("parent_run_id", 128), step: r.text("step", 128),
 		because: r.text("because", 1000), replaces: r.text("replaces", 128),
 		distinctFrom: r.texts("distinct_from"), after: r.texts("after"),
@@ -243,12 +249,13 @@ func readSubmission(c echo.Context) (submission, error) {
 	if !isObject {
 		r.refuse("/payload", "send the payload as a JSON object", given)
 	}
-	sub.payload, sub.trace = object, traceparent(c.Request())
+	sub.payload, sub.trace = object, trace
 	named := r.text("operation_id", 0)
 	if r.wrong != nil {
 		return sub, r.wrong
 	}
-	if sub.operationID, err = identity(c, named); err != nil {
+	var err error
+	if sub.operationID, err = identity(named, keys); err != nil {
 		return sub, err
 	}
 	if sub.actionType == "" {
@@ -262,8 +269,7 @@ func readSubmission(c echo.Context) (submission, error) {
 
 // identity is the operation's name: from the body, from the Idempotency-Key
 // header, or from both if they agree. The server never makes one up.
-func identity(c echo.Context, named string) (string, error) {
-	keys := c.Request().Header.Values("Idempotency-Key")
+func identity(named string, keys []string) (string, error) {
 	if len(keys) > 1 {
 		return "", newProblem("invalid_operation_id", "Send one Idempotency-Key header. Nothing was recorded or sent.")
 	}
@@ -285,7 +291,8 @@ func identity(c echo.Context, named string) (string, error) {
 	return named, nil
 }
 
-func readJSONBody(c echo.Context) ([]byte, error) {
+// readJSONBody reads a body of at most so many bytes.
+func readJSONBody(c echo.Context, most int64) ([]byte, error) {
 	r := c.Request()
 	// Two headers of a name are joined, as the RFC reads them: two types are none.
 	media, params, err := mime.ParseMediaType(strings.Join(r.Header.Values("Content-Type"), ", "))
@@ -294,10 +301,10 @@ func readJSONBody(c echo.Context) ([]byte, error) {
 	if err != nil || media != "application/json" || (charset != "" && charset != "utf-8") || encoded {
 		return nil, newProblem("media_type", "")
 	}
-	if r.ContentLength > maxBody {
+	if r.ContentLength > most {
 		return nil, newProblem("body_too_large", "")
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, maxBody))
+	raw, err := io.ReadAll(http.MaxBytesReader(c.Response(), r.Body, most))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return nil, newProblem("body_too_large", "")
@@ -327,10 +334,14 @@ type memberReader struct {
 
 // readMembers reads a body that is an object of these members and no others.
 func readMembers(c echo.Context, allowed ...string) (memberReader, error) {
-	raw, err := readJSONBody(c)
+	raw, err := readJSONBody(c, maxBody)
 	if err != nil {
 		return memberReader{}, err
 	}
+	return decodeMembers(raw, allowed...)
+}
+
+func decodeMembers(raw []byte, allowed ...string) (memberReader, error) {
 	members, err := ledger.DecodeObject(raw, allowed...)
 	if err != nil {
 		return memberReader{}, malformed(err)
@@ -440,11 +451,11 @@ func (s *Server) draft(who caller, sub submission) (ledger.Operation, error) {
 
 // mayReplace checks that the token may use the action type of the operation that
 // is to end. One that is not there is the store's to refuse.
-func (s *Server) mayReplace(c echo.Context, who caller, id string) error {
+func (s *Server) mayReplace(ctx context.Context, who caller, id string) error {
 	if id == "" {
 		return nil
 	}
-	o, err := s.Store.Operation(c.Request().Context(), who.TenantID, id)
+	o, err := s.Store.Operation(ctx, who.TenantID, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

@@ -17,7 +17,6 @@ import (
 	"holdfast/dispatch"
 	"holdfast/reconcile"
 	"holdfast/store"
-	"holdfast/store/ledger"
 )
 
 // Server answers agents and people.
@@ -39,21 +38,28 @@ type Server struct {
 	setups wrongSetups
 }
 
-// Handler wires every route.
+// Handler answers every request.
 func (s *Server) Handler() http.Handler {
+	e := s.router()
+	// Cross-site form posts are refused before any handler sees them; agents'
+	// calls carry a bearer token and no Origin, and pass.
+	guard := http.NewCrossOriginProtection()
+	guard.SetDenyHandler(markCrossSite(e))
+	return guard.Handler(headAsGet(e))
+}
+
+// router wires every route.
+func (s *Server) router() *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.answerError
 	e.Use(s.requestID, s.logRequests, s.recoverPanic, secureHeaders, s.refuseCrossSite)
 	s.routeHealth(e)
 	s.routeAPI(e)
+	s.routeMCP(e)
 	s.routePages(e)
 	s.routeDocuments(e)
-	// Cross-site form posts are refused before any handler sees them; agents'
-	// calls carry a bearer token and no Origin, and pass.
-	guard := http.NewCrossOriginProtection()
-	guard.SetDenyHandler(markCrossSite(e))
-	return guard.Handler(headAsGet(e))
+	return e
 }
 
 // headAsGet lets every address that answers GET answer HEAD too; net/http leaves
@@ -117,7 +123,6 @@ func (s *Server) answerError(err error, c echo.Context) {
 	var p problem
 	var h *echo.HTTPError
 	switch {
-	case errors.As(err, &p):
 	case errors.As(err, &h) && h.Code == http.StatusNotFound:
 		p = newProblem("not_found", "")
 		if isAPI(c) {
@@ -125,11 +130,8 @@ func (s *Server) answerError(err error, c echo.Context) {
 		}
 	case errors.As(err, &h) && h.Code == http.StatusMethodNotAllowed:
 		p = newProblem("method_not_allowed", "")
-	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		p = newProblem("store_unavailable", "")
 	default:
-		s.Log.Error("a request could not be answered", "request_id", requestIDOf(c), "path", c.Path(), "error", err)
-		p = newProblem("store_unavailable", "")
+		p = s.problemOf(err, requestIDOf(c), c.Path())
 	}
 	if isAPI(c) {
 		err = p.write(c)
@@ -141,4 +143,13 @@ func (s *Server) answerError(err error, c echo.Context) {
 	}
 }
 
-var _ = ledger.Confirmed
+// problemOf turns an error that a call ended with into a problem.
+func (s *Server) problemOf(err error, requestID, route string) problem {
+	if p, ok := errors.AsType[problem](err); ok {
+		return p
+	}
+	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		s.Log.Error("a request could not be answered", "request_id", requestID, "path", route, "error", err)
+	}
+	return newProblem("store_unavailable", "")
+}
