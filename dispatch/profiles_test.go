@@ -32,7 +32,7 @@ func TestAProfileIsARailOfTheConfiguration(t *testing.T) {
 	if got.Address != "https://api.stripe.com" || got.Account != "live-eu" || got.Dedupe != (ledger.Dedupe{By: ledger.DedupeKey, Retention: 24 * time.Hour}) || got.Quiet != time.Minute {
 		t.Errorf("promise %+v", got)
 	}
-	if c.Tenants[DefaultTenant].RailConfigs["card"].Receipt.ID != "/id" {
+	if c.Tenants[DefaultTenant].RailConfigs["card"].Adapter != rail.AdapterStripe {
 		t.Error("what reads statements and events does not see the profile")
 	}
 }
@@ -44,7 +44,7 @@ func TestAnswersAreWrittenAsTheProfilesWriteThem(t *testing.T) {
       - { status: [500], means: look }
     dedupe: { by: key, header: Idempotency-Key, retention: 24h, scope: credential, replay_marker: { header: X-Replay, value: "1" } }
     quiet:`
-	text := strings.Replace(strings.Replace(profiledYAML, "%", "stripe-v1", 1), "    quiet:", answers, 1)
+	text := strings.Replace(strings.Replace(profiledYAML, "%", "modern-treasury", 1), "    quiet:", answers, 1)
 	c, err := ParseConfig([]byte(text), t.TempDir(), "holdfast.yaml", nil, time.Now, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -691,8 +691,10 @@ func (j journey) providerDown(addr string) {
 	gone.token = j.newToken("agent-gone")
 	j.begin("pay_down", "down-stays")
 	gone.begin("pay_down", "down-gone")
+	// The oldest is tried; the others keep their places behind it.
+	j.until("down-stays", "tried in vain", func(o ledger.Operation) bool { return strings.Contains(o.Detail, "could not be reached") })
 	for _, id := range []string{"down-stays", "down-gone"} {
-		o := j.until(id, "tried in vain", func(o ledger.Operation) bool { return strings.Contains(o.Detail, "could not be reached") })
+		o := j.stored(id)
 		if o.Status != ledger.Ready || o.Attempts != 0 || o.OpenAttempts != 0 {
 			t.Errorf("%s is %s with %d attempts", id, o.Status, o.Attempts)
 		}
