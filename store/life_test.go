@@ -47,7 +47,13 @@ func (w *world) submit(t *rapid.T) {
 	payload := map[string]any{"reference": fmt.Sprint("ref", w.pick("reference", 30)), "amount": 100 * (1 + w.pick("amount", 3)),
 		"recipient": []string{"acct_1", "acct_2", "acct_3", "acct_4", "acct_5", "acct_6", "acct_7", "acct_8", "acct_ask", "acct_bad"}[w.pick("recipient", 10)]}
 	_, known := w.known(id)
-	r, err := w.s.Submit(w.ctx, w.draft(id, lifeActions[w.pick("action", len(lifeActions))], payload))
+	var after []string
+	if len(w.ids) > 0 && w.pick("waits", 3) == 0 {
+		for range 1 + w.pick("for how many", 2) {
+			after = append(after, w.ids[w.pick("after", len(w.ids))])
+		}
+	}
+	r, err := w.s.Submit(w.ctx, w.draft(id, lifeActions[w.pick("action", len(lifeActions))], payload, func(o *ledger.Operation) { o.After = after }))
 	w.ok(err)
 	if r.Existed != known {
 		t.Fatalf("%s existed: %v, and was known: %v", id, r.Existed, known)

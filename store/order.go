@@ -92,7 +92,13 @@ func (t *tx) failDependents(first ledger.Operation) error {
 	if err != nil {
 		return err
 	}
-	for _, o := range waiting {
+	for _, listed := range waiting {
+		// One that was rejected takes those with it that wait for it, and they may
+		// stand further down in this list.
+		o, err := t.operation(listed.TenantID, listed.OperationID)
+		if err != nil {
+			return err
+		}
 		if err := t.strand(o, first.OperationID); err != nil {
 			return err
 		}

@@ -80,7 +80,11 @@ func (t *tx) rejectOpen(r ledger.Run, d Decision) (rejected int, err error) {
 	}
 	by := ledger.Holder{Kind: ledger.Person, Name: d.Person.Email}
 	sentence := fmt.Sprintf("%s stopped its run, and nothing was sent: %s", d.Person.Display(), d.Reason)
-	for _, o := range open {
+	for _, listed := range open {
+		o, err := t.operation(listed.TenantID, listed.OperationID) // one before it may have taken it along
+		if err != nil {
+			return rejected, err
+		}
 		if !o.May(ledger.StopRun, by.Kind, t.now) {
 			continue
 		}

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 
 	"holdfast/store/ledger"
 )
@@ -12,54 +14,65 @@ type Swept struct{ LookedAt, Resolved, Held int }
 
 // Sweep ends what time ends: leases of attempts whose worker is silent, and
 // approvals nobody gave. It resolves no outcome: an attempt whose lease ended
-// may have happened.
+// may have happened. Each operation is a change of its own, so that one that
+// cannot be swept keeps no other waiting.
 func (s *Store) Sweep(ctx context.Context, by ledger.Holder) (Swept, error) {
 	var swept Swept
-	err := s.change(ctx, func(t *tx) error {
-		swept = Swept{}
-		silent, err := t.find(`status = 'in_flight' and lease_until <= $1 order by lease_until`, t.now)
+	var failed []error
+	for _, kind := range []struct {
+		where string
+		sweep func(*tx, *Swept, ledger.Operation, ledger.Holder) error
+	}{
+		{`status = 'in_flight' and lease_until <= $1 order by lease_until`, (*tx).sweepSilent},
+		{`status = 'awaiting_approval' and asked_until > 0 and asked_until <= $1 order by asked_until`, (*tx).sweepUndecided},
+		{`status = 'unknown' and next_look_at = 0 and next_send_at = 0 and lease_until <= $1 order by lease_until`, (*tx).sweepStale},
+	} {
+		listed, err := s.find(ctx, kind.where, s.now())
 		if err != nil {
-			return err
+			return swept, err
 		}
-		for _, o := range silent {
-			if err := t.sweepOne(&swept, o, ledger.Lose, by, "The worker fell silent and its lease ended. It may have happened."); err != nil {
-				return err
+		for _, was := range listed {
+			var one Swept
+			err := s.change(ctx, func(t *tx) error {
+				one = Swept{}
+				o, err := t.operation(was.TenantID, was.OperationID)
+				if err != nil || o.Status != was.Status || o.LeaseUntil != was.LeaseUntil {
+					return err // somebody was here first
+				}
+				return kind.sweep(t, &one, o, by)
+			})
+			if err != nil {
+				failed = append(failed, fmt.Errorf("%s of %s: %w", was.OperationID, was.TenantID, err))
+				continue
 			}
+			swept = Swept{swept.LookedAt + one.LookedAt, swept.Resolved + one.Resolved, swept.Held + one.Held}
 		}
-		undecided, err := t.find(`status = 'awaiting_approval' and asked_until > 0 and asked_until <= $1 order by asked_until`, t.now)
-		if err != nil {
-			return err
-		}
-		for _, o := range undecided {
-			if err := t.sweepOne(&swept, o, ledger.Expire, by, "Nobody decided in time. Nothing was sent."); err != nil {
-				return err
-			}
-		}
-		return t.sweepStale(&swept, by)
-	})
-	return swept, err
+	}
+	return swept, errors.Join(failed...)
 }
 
-// sweepStale replans unknown operations for which nothing is planned, so that
-// none of them waits for ever without an owner.
-func (t *tx) sweepStale(swept *Swept, by ledger.Holder) error {
-	stale, err := t.find(`status = 'unknown' and next_look_at = 0 and next_send_at = 0 and lease_until <= $1 order by lease_until`, t.now)
-	if err != nil {
-		return err
+func (t *tx) sweepSilent(swept *Swept, o ledger.Operation, by ledger.Holder) error {
+	return t.sweepOne(swept, o, ledger.Lose, by, "The worker fell silent and its lease ended. It may have happened.")
+}
+
+func (t *tx) sweepUndecided(swept *Swept, o ledger.Operation, by ledger.Holder) error {
+	return t.sweepOne(swept, o, ledger.Expire, by, "Nobody decided in time. Nothing was sent.")
+}
+
+// sweepStale replans an unknown operation for which nothing is planned, so that
+// none waits for ever without an owner.
+func (t *tx) sweepStale(swept *Swept, o ledger.Operation, by ledger.Holder) error {
+	if o.NextLookAt != 0 || o.NextSendAt != 0 {
+		return nil
 	}
-	for _, o := range stale {
-		swept.LookedAt++
-		rules := t.s.Rulebook(o.TenantID)
-		rail, _ := rules.Route(o)
-		o, err := t.plan(o, rules, rail, by, 0)
-		if err != nil {
-			return err
-		}
-		if o.Status == ledger.UnknownHold {
-			swept.Held++
-		}
+	swept.LookedAt++
+	rules := t.s.Rulebook(o.TenantID)
+	rail, _ := rules.Route(o)
+	o, err := t.plan(o, rules, rail, by, 0)
+	if err == nil && o.Status == ledger.UnknownHold {
+		swept.Held++
 	}
-	return nil
+	return err
 }
 
 func (t *tx) sweepOne(swept *Swept, o ledger.Operation, e ledger.Event, by ledger.Holder, sentence string) error {
@@ -78,13 +91,23 @@ func (t *tx) sweepOne(swept *Swept, o ledger.Operation, e ledger.Event, by ledge
 
 // find reads a bounded number of operations by a condition and an order; the rest
 // comes with the next sweep.
-func (t *tx) find(where string, args ...any) ([]ledger.Operation, error) {
-	rows, err := t.rows(`select `+operationColumns+` from operations where `+where+` limit 1000`, args...)
+func (s *Store) find(ctx context.Context, where string, args ...any) ([]ledger.Operation, error) {
+	rows, err := s.readers.QueryContext(ctx, selectSwept+where+` limit 1000`, args...)
 	if err != nil {
 		return nil, err
 	}
 	return collect(rows, func(r *sql.Rows) (ledger.Operation, error) { return scanOperation(r) })
 }
+
+func (t *tx) find(where string, args ...any) ([]ledger.Operation, error) {
+	rows, err := t.rows(selectSwept+where+` limit 1000`, args...)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(r *sql.Rows) (ledger.Operation, error) { return scanOperation(r) })
+}
+
+const selectSwept = `select ` + operationColumns + ` from operations where `
 
 // Recover is called once, before the first claim, by the process that holds the
 // lock: every lease in the ledger belongs to a process that is known to be dead.

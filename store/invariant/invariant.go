@@ -43,6 +43,19 @@ func Check(ctx context.Context, db *store.Store, books ...Book) ([]Violation, er
 	return c.found, nil
 }
 
+// waitsInOrder reports whether an operation waits for another one that may still
+// be confirmed.
+func waitsInOrder(ctx context.Context, db *store.Store, o ledger.Operation) (bool, error) {
+	first, err := db.WaitsFor(ctx, o.TenantID, o.OperationID)
+	for _, id := range first {
+		f, err := db.Operation(ctx, o.TenantID, id)
+		if err != nil || f.Status == ledger.Rejected {
+			return false, err
+		}
+	}
+	return len(first) > 0, err
+}
+
 // Unsettled lists what has not come to rest: once nothing fails any more, every
 // operation has ended, waits for a person, or is unknown with a next step (I-34),
 // and every event was weighed (I-23).
@@ -50,6 +63,12 @@ func Unsettled(ctx context.Context, db *store.Store) ([]Violation, error) {
 	var found []Violation
 	err := db.EachOperation(ctx, func(d store.Dossier) error {
 		o := d.Operation
+		if o.Status == ledger.Ready {
+			waits, err := waitsInOrder(ctx, db, o)
+			if err != nil || waits {
+				return err
+			}
+		}
 		if o.Status == ledger.Ready || o.Status == ledger.InFlight || o.Status == ledger.Unknown && !planned(o) {
 			found = append(found, Violation{"I-34", o.TenantID, o.OperationID, fmt.Sprintf("is still %s", o.Status)})
 		}
