@@ -33,7 +33,7 @@ func (l *lane) room(r *rail.Rail, now time.Time) (room, retries int) {
 		return 0, 0
 	}
 	room = max(0, limit-l.inUse)
-	return room, min(room, l.quota.retries(limits.Quota))
+	return room, min(room, l.quota.retries(limits.Quota, now))
 }
 
 // enter takes a place for a claim, and its part of the quota if it is a retry.

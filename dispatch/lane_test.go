@@ -79,6 +79,10 @@ func TestRetriesAreBoundedAndFirstSendsAreNot(t *testing.T) {
 	wants("it never holds more than its quota", 8)
 	retry(100)
 	wants("and never less than nothing", 0)
+	now.pass(37 * time.Second)
+	wants("one comes back in that time by itself", 1)
+	now.pass(time.Hour)
+	wants("and all of it in an hour", 8)
 }
 
 func TestProviderThatAsksForItIsLeftAlone(t *testing.T) {

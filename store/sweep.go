@@ -26,6 +26,7 @@ func (s *Store) Sweep(ctx context.Context, by ledger.Holder) (Swept, error) {
 		{`status = 'in_flight' and lease_until <= $1 order by lease_until`, (*tx).sweepSilent},
 		{`status = 'awaiting_approval' and asked_until > 0 and asked_until <= $1 order by asked_until`, (*tx).sweepUndecided},
 		{`status = 'unknown' and next_look_at = 0 and next_send_at = 0 and lease_until <= $1 order by lease_until`, (*tx).sweepStale},
+		{`(status = 'unknown' and next_send_at > 0 or status = 'ready' and attempts > 0) and next_send_at <= $1 - 60000 and lease_until <= $1 order by next_send_at`, (*tx).sweepOverdue},
 	} {
 		listed, err := s.find(ctx, kind.where, s.now())
 		if err != nil {
@@ -72,6 +73,33 @@ func (t *tx) sweepStale(swept *Swept, o ledger.Operation, by ledger.Holder) erro
 	if err == nil && o.Status == ledger.UnknownHold {
 		swept.Held++
 	}
+	return err
+}
+
+// sweepOverdue looks at what was to be sent again a while ago and was not: its
+// rail is paused or resting, has no retries left or is not configured any more.
+// While it may still be sent it keeps its place; after that it waits for nobody,
+// and a person is told.
+func (t *tx) sweepOverdue(swept *Swept, o ledger.Operation, by ledger.Holder) error {
+	rules := t.s.Rulebook(o.TenantID)
+	rail, known := rules.Route(o)
+	reason, sentence := ledger.BudgetExhausted, "The time this rail allows for one operation is over, and nobody could send it again."
+	switch {
+	case !known:
+		reason, sentence = ledger.Inconclusive, "Its rail is not configured any more."
+	case o.Status == ledger.Unknown:
+		planned, hold, _ := rail.Plan(o, rules.Harmless(o), rules.Timing.UnknownFor, t.now, 0)
+		if hold == "" && planned.NextSendAt != 0 {
+			return nil
+		}
+		o.NextSendAt, o.NextLookAt = 0, 0
+		return t.sweepStale(swept, o, by)
+	case o.Released || t.now-o.FirstMarkAt < rail.Limits.MaxElapsed.Milliseconds():
+		return nil
+	}
+	swept.LookedAt++
+	swept.Held++
+	_, err := t.hold(o, by, reason, sentence)
 	return err
 }
 

@@ -23,3 +23,7 @@ create index rail_tests_of on rail_tests (tenant_id, rail, at);
 
 -- What happened to a rail, a run, a person or a token: who did it and why.
 create index action_log_object on action_log (tenant_id, object, object_id, seq) where operation_id = '';
+
+-- What was to be sent again and was not: its rail rests, say, or has gone.
+create index operations_overdue on operations (next_send_at)
+    where status = 'unknown' and next_send_at > 0 or status = 'ready' and attempts > 0;
