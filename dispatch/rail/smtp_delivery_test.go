@@ -16,8 +16,10 @@ import (
 )
 
 // The whole way: configuration, ledger, dispatcher, and the book of a mail
-// server that runs as a process of its own.
-func TestADeliveredMailEndsAsTheBookSays(t *testing.T) {
+// server that runs as a process of its own. One budget counts all connections:
+// what fails before the text is tried again inside it, what fails after the final
+// dot is unknown.
+func TestCase043ADeliveredMailEndsAsTheBookSays(t *testing.T) {
 	address, arm, held := rail.StartMailServer(t)
 	for _, c := range []struct {
 		name, step, kind string
@@ -31,6 +33,7 @@ func TestADeliveredMailEndsAsTheBookSays(t *testing.T) {
 		{name: "taken", status: ledger.Confirmed, attempts: 1, held: 1},
 		{name: "refused recipient", step: "RCPT", kind: "reply", code: 550, status: ledger.Rejected, reason: ledger.Declined, attempts: 1},
 		{name: "silence after the dot", step: "dot", kind: "silence", timeout: "300ms", status: ledger.UnknownHold, reason: ledger.Inconclusive, attempts: 1, held: 1},
+		{name: "closed after the final dot", step: "dot", kind: "lose", status: ledger.UnknownHold, reason: ledger.Inconclusive, attempts: 1, held: 1},
 		{name: "greylisted for ever", step: "MAIL", kind: "reply", code: 451, status: ledger.UnknownHold, reason: ledger.AttemptsExhausted, attempts: 2},
 		{name: "cut before the dot, every time", step: "DATA", kind: "cut", status: ledger.UnknownHold, reason: ledger.AttemptsExhausted, attempts: 2},
 		{name: "wrong password", auth: "auth: { basic: { user: holdfast, password: wrong } }", status: ledger.Ready},
