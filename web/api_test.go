@@ -737,3 +737,24 @@ func TestDetailSaysUntilWhenARepeatIsRecognised(t *testing.T) {
 		t.Error("nothing was sent, so nothing is recognised: ", h.text("detail"))
 	}
 }
+
+func TestPayloadThatCannotBeSentIsRefusedAtOnce(t *testing.T) {
+	w := newServer(t, `
+rails:
+  post: { adapter: smtp, base_url: "smtp+plain://127.0.0.1:1", mail: { from: "Billing <billing@example.com>" } }
+action_types:
+  send_email: { rail: post, effect: email, schema: { type: object, required: [to, subject, body], properties: {
+    to: { type: string, x-role: recipient }, subject: { type: string }, body: { type: string } } } }
+policy: [ { name: all, when: {}, then: allow } ]
+`)
+	a := w.agent("default")
+	mail := func(subject string) string {
+		return `{"operation_id":"op-A","action_type":"send_email","payload":{"to":"ana@example.org","body":"B","subject":"` + subject + `"}}`
+	}
+	h := a.submit(mail(`Hello\nBcc: eve@example.org`))
+	h.is(t, 422, "invalid_payload", "fix_request", false)
+	if !strings.Contains(h.text("detail"), "subject") || strings.Contains(h.text("detail"), "rails.") {
+		t.Error(h.text("detail"))
+	}
+	a.submit(mail("Hello")).is(t, 202, "", "wait", false)
+}

@@ -791,11 +791,13 @@ action_types:
 	fresh.ctx = httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(asked) }})
 	answer := inBackground(t, func() heard { return fresh.call(http.MethodGet, "/v1/operations/slow", "", "Prefer: wait=60") })
 	<-asked
-	// Connections are accepted in their order: once a later one is answered, the
-	// one that waits is inside.
-	alive, err := fresh.client.Get(j.base + "/healthz")
-	must(t, err)
-	alive.Body.Close()
+	// Connections are accepted in their order: once many later ones are answered,
+	// the one that waits is inside.
+	for range 30 {
+		alive, err := fresh.client.Get(j.base + "/healthz")
+		must(t, err)
+		alive.Body.Close()
+	}
 
 	j.stop()
 	answer().is(t, 200, "", "wait", false)

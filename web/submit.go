@@ -63,6 +63,9 @@ func (s *Server) register(ctx context.Context, who caller, sub submission, prefe
 	if err := s.mayReplace(ctx, who, sub.replaces); err != nil {
 		return answer{}, err
 	}
+	if err := s.sendable(ctx, draft); err != nil {
+		return answer{}, err
+	}
 	r, err := s.Store.Submit(ctx, draft)
 	if err != nil {
 		return answer{}, s.answerRefusal(ctx, draft, err)
