@@ -43,7 +43,7 @@ func TestExampleOfTheContractIsAccepted(t *testing.T) {
 	r := mustRail(t, c)
 	want := ledger.Rail{
 		Name: "card", Adapter: "http", Address: "https://api.example.com", Account: "live-eu",
-		Dedupe:   ledger.Dedupe{By: ledger.DedupeKey, Retention: 24 * time.Hour},
+		Dedupe:   ledger.Dedupe{By: ledger.DedupeKey, Place: "header idempotency-key", Retention: 24 * time.Hour},
 		Lookup:   ledger.LookupPromise{Possible: true},
 		Compared: ledger.ReceiptFields{Amount: true, Currency: true, Recipient: true},
 		Timeout:  10 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,
@@ -283,7 +283,7 @@ func TestAnActionTypeReplacesWholeBlocks(t *testing.T) {
 func TestSandboxComesReadyMade(t *testing.T) {
 	r := mustRail(t, Config{Adapter: "sandbox"})
 	p := r.Promise()
-	if p.Dedupe != (ledger.Dedupe{By: ledger.DedupeKey, Retention: 24 * time.Hour}) || p.Quiet != 30*time.Second || !p.Lookup.Possible {
+	if p.Dedupe != (ledger.Dedupe{By: ledger.DedupeKey, Place: "header idempotency-key", Retention: 24 * time.Hour}) || p.Quiet != 30*time.Second || !p.Lookup.Possible {
 		t.Errorf("promise is %+v", p)
 	}
 	o := payment()
