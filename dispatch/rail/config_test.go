@@ -139,6 +139,8 @@ func TestErrorsNameTheirKey(t *testing.T) {
 		{`rails.card.dedupe.by: "" is not one of`, func(c *Config) { c.Dedupe.By = "" }},
 		{`rails.card.dedupe.by: "none" sends no key`, func(c *Config) { c.Dedupe.By = "none" }},
 		{`rails.card.dedupe.header: "A B" is not the name of a header`, func(c *Config) { c.Dedupe.Header = "A B" }},
+		{`rails.card.dedupe.header: Authorization has another use`, func(c *Config) { c.Dedupe.Header = "Authorization" }},
+		{`rails.card.timeout: is longer than 1h0m0s`, func(c *Config) { c.Timeout = Lasting(time.Hour + 1) }},
 		{`rails.card.dedupe.retention: cannot be never`, func(c *Config) { c.Dedupe.Retention = Never() }},
 		{`rails.card.stamp: has both`, func(c *Config) { c.Stamp.Header = "Order" }},
 		{`rails.card.stamp.body: "operation" is not a JSON Pointer`, func(c *Config) { c.Stamp.Body = "operation" }},
