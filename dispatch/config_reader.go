@@ -343,6 +343,9 @@ func (r *configReader) secret(n ast.Node, into *rail.Secret, key string) {
 		return
 	}
 	*into = rail.NewSecret(value)
+	if _, substituted := r.filled[key]; !substituted {
+		*into = into.AsWritten()
+	}
 }
 
 func (r *configReader) duration(n ast.Node, into *rail.Duration, key string) {

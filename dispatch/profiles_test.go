@@ -29,7 +29,7 @@ func TestAProfileIsARailOfTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := c.Tenants[DefaultTenant].Rulebook.Routes["pay"]
-	if got.Address != "https://api.stripe.com" || got.Account != "live-eu" || got.Dedupe != (ledger.Dedupe{By: ledger.DedupeKey, Retention: 24 * time.Hour}) || got.Quiet != time.Minute {
+	if got.Address != "https://api.stripe.com" || got.Account != "live-eu" || got.Dedupe != (ledger.Dedupe{By: ledger.DedupeKey, Place: "header idempotency-key", Retention: 24 * time.Hour}) || got.Quiet != time.Minute {
 		t.Errorf("promise %+v", got)
 	}
 	if c.Tenants[DefaultTenant].RailConfigs["card"].Adapter != rail.AdapterStripe {

@@ -131,20 +131,34 @@ func (t *tx) mayResend(o ledger.Operation, by ledger.Holder, rail ledger.Rail, h
 	return t.hold(o, by, reason, sentence)
 }
 
-// agedSinceRelease stops what a person released while the provider still knew its
-// key, and which waited until it may have forgotten it: that person saw another
-// risk than there is now. Who releases a send after that has been told.
+// agedSinceRelease stops what a person released while the provider would have
+// recognised a repeat, and which waited until that changed: the key may be
+// forgotten, or the rail recognises repeats in another way. That person saw
+// another risk than there is now. Who releases a send after that has been told.
 func (t *tx) agedSinceRelease(o ledger.Operation, by ledger.Holder, rail ledger.Rail) (string, error) {
-	if rail.Dedupe.By != ledger.DedupeKey || t.late() < rail.ResendUntil(o) || o.OpenAttempts == 0 && !o.Quarantined {
+	recognised, _, why := rail.RecognisesAt(o, t.late())
+	if recognised || o.OpenAttempts == 0 && !o.Quarantined {
 		return "", nil
 	}
-	var at sql.NullInt64
-	err := t.row(`select max(at) from action_log where tenant_id = $1 and operation_id = $2 and event = $3`,
-		o.TenantID, o.OperationID, ledger.SendAgain).Scan(&at)
-	if err != nil || at.Int64 >= rail.ResendUntil(o) {
+	var fact string
+	err := t.row(`select fact from action_log where tenant_id = $1 and operation_id = $2 and event = $3 order by seq desc limit 1`,
+		o.TenantID, o.OperationID, ledger.SendAgain).Scan(&fact)
+	if err != nil {
 		return "", err
 	}
-	return t.hold(o, by, ledger.KeyExpired, "It waited until the provider may have forgotten the key, which was good when it was released.")
+	then := releaseFact{Recognised: o.RecognisedBy == ""} // where the log does not say, the person is asked once more
+	fromText(fact, &then)
+	if !then.Recognised {
+		return "", nil
+	}
+	return t.hold(o, by, ledger.KeyExpired, "When it was released, a repeat was to be recognised; now it may act again. "+why)
+}
+
+// releaseFact is what the log keeps of a release: whether the provider would
+// have recognised the send as a repeat.
+type releaseFact struct {
+	SelfApproved bool `json:"self_approved"`
+	Recognised   bool `json:"recognised"`
 }
 
 func (t *tx) validApprovals(o ledger.Operation, rail ledger.Rail) (int, error) {

@@ -254,7 +254,7 @@ func (t *tx) mark(o ledger.Operation, c Claim, sendFor time.Duration, render fun
 			o.Claims, o.Released = 0, false
 			o.LeaseUntil = max(o.LeaseUntil, t.now+rules.LeaseFor(rail).Milliseconds()) // connecting took some of it
 			if o.FirstMarkAt == 0 {
-				o.FirstMarkAt = t.now
+				o.FirstMarkAt, o.RecognisedBy = t.now, rail.Dedupe.Recognition()
 			}
 			o.LastSendBy = max(o.LastSendBy, a.SendBy)
 			o.QuietFrom = max(o.QuietFrom, o.LastSendBy+rail.Quiet.Milliseconds())

@@ -165,11 +165,13 @@ func (s *Store) SendAgain(ctx context.Context, tenant, id string, d Decision) (l
 		if o.Accepted {
 			return o, fmt.Errorf("%w: the provider accepted it and owes us the outcome; it is never sent again", ledger.ErrNotAllowed)
 		}
+		rail, _ := t.s.Rulebook(tenant).Route(o)
+		recognised, _, _ := rail.RecognisesAt(o, t.late())
 		sentence := fmt.Sprintf("%s releases one more send: %s", d.Person.Display(), d.Reason)
 		if err := t.personEvidence(o, "note", sentence, d); err != nil {
 			return o, err
 		}
-		return t.happen(o, happening{event: ledger.SendAgain, by: by, sentence: sentence, fact: map[string]any{"self_approved": self},
+		return t.happen(o, happening{event: ledger.SendAgain, by: by, sentence: sentence, fact: releaseFact{self, recognised},
 			with: func(o *ledger.Operation) {
 				o.Released, o.LookOnly, o.Claims, o.NextSendAt = true, false, 0, t.now
 				o.UnknownSince = 0 // if it is lost once more, the time to find out begins anew

@@ -307,6 +307,8 @@ func TestNoResendOutsideThePromise(t *testing.T) {
 		{"to another address", 0, func(r *ledger.Rail) { r.Address = "https://other.example" }, ledger.KeyExpired},
 		{"to another account", 0, func(r *ledger.Rail) { r.Account = "test" }, ledger.KeyExpired},
 		{"on a rail that stopped to deduplicate", 0, func(r *ledger.Rail) { r.Dedupe.By = ledger.DedupeNone }, ledger.Inconclusive},
+		{"with the key in another header", 0, func(r *ledger.Rail) { r.Dedupe.Place = "header x-key" }, ledger.KeyExpired},
+		{"on a rail that knows repeats by nature now", 0, func(r *ledger.Rail) { r.Dedupe.By = ledger.DedupeNatural }, ledger.KeyExpired},
 		{"more often than the rail allows", 0, func(r *ledger.Rail) { r.Limits.MaxAttempts = 1 }, ledger.AttemptsExhausted},
 		{"for longer than the rail allows", 49 * time.Hour, func(r *ledger.Rail) { r.Dedupe.Retention = 1000 * time.Hour }, ledger.BudgetExhausted},
 	} {

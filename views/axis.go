@@ -159,6 +159,8 @@ func (p HoldPage) clocks() []string {
 		out = append(out, "It may be sent again with the same key from "+f.clock(o.NextSendAt)+" on, since the rail recognises the key.")
 	}
 	switch {
+	case p.KeyLost:
+		out = append(out, "The rail changed since the first send, and the provider would not recognise a repeat of it: a second send may be a second "+noun(o)+".")
 	case p.KeyUntil == 0:
 		out = append(out, "This rail promises nothing about repeated keys: a second send may be a second "+noun(o)+".")
 	case p.KeyUntil > f.Now:

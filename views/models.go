@@ -212,6 +212,7 @@ type OperationPage struct {
 	Approvals   []ledger.Approval
 	Attempts    []ledger.Attempt
 	MaxAttempts int
+	KeyLost     bool   // the rail recognises repeats, and no more of what this sent: it changed since
 	KeyUntil    int64  // a same-key send is safe until then; 0: this rail promises nothing
 	RailSays    string // "Same-key resend: promised for 24 h. Look-up by reference, lags 15 min."
 	Evidence    []ledger.Evidence

@@ -105,6 +105,8 @@ func (p OperationPage) attemptsUsed() string {
 // keyLife says until when a second send would be recognised as the first.
 func (p OperationPage) keyLife() string {
 	switch {
+	case p.KeyLost:
+		return "a repeat is not recognised: the rail changed since the first send"
 	case p.KeyUntil == 0:
 		return "this rail promises nothing about repeated keys"
 	case p.Operation.FirstMarkAt == 0:

@@ -143,7 +143,7 @@ func HoldReason(o ledger.Operation, attempts []ledger.Attempt) string {
 	case ledger.Inconclusive:
 		return answer
 	case ledger.KeyExpired:
-		return answer + ", and its key has aged out"
+		return answer + ", and a repeat may no longer be recognised"
 	case ledger.AuthorityGone:
 		return answer + ", and sending is no longer allowed"
 	case ledger.EvidenceConflict, ledger.ReceiptMismatch:

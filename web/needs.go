@@ -81,21 +81,30 @@ func keyLeft(o ledger.Operation, rail ledger.Rail, now int64) string {
 }
 
 // keyUntil is how long a same-key send is safe; zero where the rail promises
-// nothing for this key. Of what was not sent yet, it is counted from now; of what
+// nothing for this key, or recognises repeats in another way than when it was
+// sent. Of what was not sent yet, it is counted from now; of what
 // may have been sent before a restore, nobody knows since when.
 func keyUntil(o ledger.Operation, rail ledger.Rail, now int64) int64 {
-	sent := o.Attempts > 0 || o.Quarantined
-	switch {
-	case rail.Dedupe.By != ledger.DedupeKey && rail.Dedupe.By != ledger.DedupeNatural,
-		rail.Dedupe.By == ledger.DedupeKey && rail.Dedupe.Retention <= 0,
-		sent && o.FirstMarkAt == 0,
-		sent && (o.RailAddress != rail.Address || o.RailAccount != rail.Account):
+	if o.Attempts == 0 && !o.Quarantined {
+		o = asIfSent(o, rail, now)
+	}
+	if recognised, _, _ := rail.Recognises(o); !recognised {
 		return 0
 	}
-	if o.FirstMarkAt == 0 {
-		o.FirstMarkAt = now
-	}
 	return rail.ResendUntil(o)
+}
+
+// changedSince reports whether the rail would recognise a repeat of what it is
+// sent now, but not of what this operation sent.
+func changedSince(o ledger.Operation, rail ledger.Rail, now int64) bool {
+	recognised, _, _ := rail.Recognises(asIfSent(o, rail, now))
+	return recognised && o.FirstMarkAt > 0 && keyUntil(o, rail, now) == 0
+}
+
+func asIfSent(o ledger.Operation, rail ledger.Rail, now int64) ledger.Operation {
+	o.RailAddress, o.RailAccount = rail.Address, rail.Account
+	o.FirstMarkAt, o.RecognisedBy = now, rail.Dedupe.Recognition()
+	return o
 }
 
 // urgent sorts rows by the money at stake and how soon it gets worse. Amounts of

@@ -54,6 +54,7 @@ func (s *Server) operationPage(c echo.Context, p ledger.PersonRecord, o ledger.O
 		return page, err
 	}
 	page.KeyUntil = keyUntil(o, rail, page.Frame.Now)
+	page.KeyLost = changedSince(o, rail, page.Frame.Now)
 	page.RailSays = "It is not configured any more."
 	if known {
 		page.RailSays = railSays(rail)

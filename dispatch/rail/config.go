@@ -1,6 +1,9 @@
 package rail
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // The adapters a configuration may name.
 const (
@@ -52,6 +55,17 @@ type Dedupe struct {
 	// ReplayMarker is the header by which the provider says that an answer is
 	// the kept one of an earlier request.
 	ReplayMarker Marker `yaml:"replay_marker"`
+}
+
+// place is where the key stands in the request, as the ledger keeps it.
+func (d Dedupe) place() string {
+	switch {
+	case d.Header != "":
+		return "header " + strings.ToLower(d.Header)
+	case d.Body != "":
+		return "body " + d.Body
+	}
+	return ""
 }
 
 // Marker is a header of an answer that has a meaning.

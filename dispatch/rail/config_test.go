@@ -43,7 +43,7 @@ func TestExampleOfTheContractIsAccepted(t *testing.T) {
 	r := mustRail(t, c)
 	want := ledger.Rail{
 		Name: "card", Adapter: "http", Address: "https://api.example.com", Account: "live-eu",
-		Dedupe:   ledger.Dedupe{By: ledger.DedupeKey, Retention: 24 * time.Hour},
+		Dedupe:   ledger.Dedupe{By: ledger.DedupeKey, Place: "header idempotency-key", Retention: 24 * time.Hour},
 		Lookup:   ledger.LookupPromise{Possible: true},
 		Compared: ledger.ReceiptFields{Amount: true, Currency: true, Recipient: true},
 		Timeout:  10 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,
@@ -139,6 +139,8 @@ func TestErrorsNameTheirKey(t *testing.T) {
 		{`rails.card.dedupe.by: "" is not one of`, func(c *Config) { c.Dedupe.By = "" }},
 		{`rails.card.dedupe.by: "none" sends no key`, func(c *Config) { c.Dedupe.By = "none" }},
 		{`rails.card.dedupe.header: "A B" is not the name of a header`, func(c *Config) { c.Dedupe.Header = "A B" }},
+		{`rails.card.dedupe.header: Authorization has another use`, func(c *Config) { c.Dedupe.Header = "Authorization" }},
+		{`rails.card.timeout: is longer than 1h0m0s`, func(c *Config) { c.Timeout = Lasting(time.Hour + 1) }},
 		{`rails.card.dedupe.retention: cannot be never`, func(c *Config) { c.Dedupe.Retention = Never() }},
 		{`rails.card.stamp: has both`, func(c *Config) { c.Stamp.Header = "Order" }},
 		{`rails.card.stamp.body: "operation" is not a JSON Pointer`, func(c *Config) { c.Stamp.Body = "operation" }},
@@ -283,7 +285,7 @@ func TestAnActionTypeReplacesWholeBlocks(t *testing.T) {
 func TestSandboxComesReadyMade(t *testing.T) {
 	r := mustRail(t, Config{Adapter: "sandbox"})
 	p := r.Promise()
-	if p.Dedupe != (ledger.Dedupe{By: ledger.DedupeKey, Retention: 24 * time.Hour}) || p.Quiet != 30*time.Second || !p.Lookup.Possible {
+	if p.Dedupe != (ledger.Dedupe{By: ledger.DedupeKey, Place: "header idempotency-key", Retention: 24 * time.Hour}) || p.Quiet != 30*time.Second || !p.Lookup.Possible {
 		t.Errorf("promise is %+v", p)
 	}
 	o := payment()

@@ -72,7 +72,7 @@ func (c Config) promise(name string, base *url.URL) ledger.Rail {
 		Adapter: c.Adapter,
 		Address: base.String(),
 		Account: c.boundAccount(),
-		Dedupe:  ledger.Dedupe{By: ledger.DedupeBy(c.Dedupe.By), Retention: c.Dedupe.Retention.Or(0)},
+		Dedupe:  ledger.Dedupe{By: ledger.DedupeBy(c.Dedupe.By), Place: c.Dedupe.place(), Retention: c.Dedupe.Retention.Or(0)},
 		Lookup: ledger.LookupPromise{
 			Possible:           c.Lookup.Path != "",
 			Lag:                c.Lookup.Lag.Or(0),

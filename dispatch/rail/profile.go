@@ -1,15 +1,12 @@
 package rail
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 
@@ -132,20 +129,4 @@ func (c Config) withProfile() (Config, error) {
 		merged.Headers[name] = value
 	}
 	return merged, nil
-}
-
-// boundAccount is the account as the ledger binds operations to it. Where a key
-// is remembered for a credential, another secret is another account: a resend
-// after rotating it would not be recognised. Where nothing is resent, nothing
-// needs to be told apart. The mark that does it is too short to tell what the
-// secrets are.
-func (c Config) boundAccount() string {
-	if c.Dedupe.Scope != scopeCredential || c.Dedupe.Retention.Or(0) == 0 {
-		return c.Account
-	}
-	h := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-		fmt.Fprintf(h, "%q: %q\n", strings.ToLower(name), c.Headers[name].reveal())
-	}
-	return strings.TrimSpace(c.Account + " credential " + hex.EncodeToString(h.Sum(nil)[:3]))
 }

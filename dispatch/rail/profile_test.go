@@ -85,7 +85,7 @@ func TestAnUnpublishedRetentionIsNone(t *testing.T) {
 			if r.Dedupe.Retention != keeps {
 				t.Fatalf("keeps a key for %s, published is %s", r.Dedupe.Retention, keeps)
 			}
-			o := ledger.Operation{FirstMarkAt: 1000 * hour, Attempts: 1, OpenAttempts: 1, RailAddress: r.Address, RailAccount: r.Account}
+			o := ledger.Operation{FirstMarkAt: 1000 * hour, Attempts: 1, OpenAttempts: 1, RailAddress: r.Address, RailAccount: r.Account, RecognisedBy: r.Dedupe.Recognition()}
 			if ok, _, why := r.Resend(o, false, o.FirstMarkAt+1); ok != (keeps > 0 || sameByNature[p.Name]) {
 				t.Errorf("a resend right after the first send: %t, %s", ok, why)
 			}
@@ -174,7 +174,7 @@ func TestRotatingTheSecretEndsResendsWhereKeysBelongToIt(t *testing.T) {
 			c.Dedupe.Retention = Lasting(24 * time.Hour)
 		}
 		before, after := profiled(t, name, kept).Promise(), profiled(t, name, kept, rotated).Promise()
-		o := ledger.Operation{FirstMarkAt: 1, Attempts: 1, RailAddress: before.Address, RailAccount: before.Account}
+		o := ledger.Operation{FirstMarkAt: 1, Attempts: 1, RailAddress: before.Address, RailAccount: before.Account, RecognisedBy: before.Dedupe.Recognition()}
 		if ok, _, why := before.Resend(o, false, 2); !ok {
 			t.Errorf("%s: with the same secret: %s", name, why)
 		}

@@ -11,10 +11,20 @@ const dots = "••••"
 // Secret is a credential that no printing, logging or encoding shows. The text
 // stands behind a pointer: fmt ignores methods on unexported fields, and would
 // print a plain string of a struct that merely holds one.
-type Secret struct{ text *string }
+type Secret struct {
+	text    *string
+	written bool // it stands in the file as it is, without ${…}
+}
 
 // NewSecret wraps a credential.
-func NewSecret(text string) Secret { return Secret{&text} }
+func NewSecret(text string) Secret { return Secret{text: &text} }
+
+// AsWritten is the same for a text that stands in the configuration as it is. It
+// is shown no more than another.
+func (s Secret) AsWritten() Secret {
+	s.written = true
+	return s
+}
 
 // reveal is called where bytes go to the wire and where answers are masked,
 // nowhere else.

@@ -55,7 +55,7 @@ func TestStripeComesReadyMade(t *testing.T) {
 	r := stripeRail(t, "", "charge", Override{})
 	want := ledger.Rail{
 		Name: "stripe", Adapter: "stripe", Address: "https://api.stripe.com",
-		Dedupe:   ledger.Dedupe{By: ledger.DedupeKey, Retention: 24 * time.Hour},
+		Dedupe:   ledger.Dedupe{By: ledger.DedupeKey, Place: "header idempotency-key", Retention: 24 * time.Hour},
 		Lookup:   ledger.LookupPromise{Possible: true},
 		Compared: ledger.ReceiptFields{Amount: true, Currency: true, Recipient: true, Stamp: true},
 		Timeout:  30 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,

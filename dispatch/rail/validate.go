@@ -29,6 +29,9 @@ var methods = []string{"POST", "PUT", "PATCH", "DELETE"}
 var ownHeaders = []string{"host", "content-length", "transfer-encoding", "connection", "keep-alive",
 	"accept-encoding", "te", "trailer", "upgrade", "expect", "proxy-authorization", "proxy-connection"}
 
+// longestTimeout is the longest wait for one answer.
+const longestTimeout = time.Hour
+
 // findings collects what is wrong with a configuration, each with its key.
 type findings struct {
 	rail string
@@ -294,6 +297,9 @@ func (f *findings) numbers(c Config) {
 			f.add(d.key, "must be longer than zero")
 		}
 	}
+	if c.Timeout.length > longestTimeout {
+		f.add("timeout", "is longer than %s; no connection stays open that long, and its worker would wait", longestTimeout)
+	}
 	b := c.Limits.Backoff
 	if len(b) != 2 || b[0].never || b[1].never || b[0].length <= 0 || b[0].length > b[1].length {
 		f.add("limits.backoff", "must be two durations, the shortest wait and the longest, such as [500ms, 60s]")
@@ -337,7 +343,7 @@ func (f *findings) headers(r *Rail, c Config) {
 	seen := map[string]bool{}
 	for _, own := range [][2]string{{"dedupe.header", c.Dedupe.Header}, {"stamp.header", c.Stamp.Header}} {
 		f.headerName(own[0], own[1], seen)
-		if slices.Contains([]string{"user-agent", "accept", "content-type"}, strings.ToLower(own[1])) {
+		if slices.Contains([]string{"user-agent", "accept", "content-type", "authorization", "cookie"}, strings.ToLower(own[1])) {
 			f.add(own[0], "%s has another use", own[1])
 		}
 	}

@@ -67,6 +67,7 @@ type Operation struct {
 	NextLookAt   int64 // 0: no look-up is planned
 	Looks        int   // look-ups made since the last send
 	FirstMarkAt  int64
+	RecognisedBy string // how a repeat of the kept request is recognised, as the rail said at the first mark; see [Dedupe.Recognition]
 	UnknownSince int64
 	LastSendBy   int64 // the last moment at which an unresolved attempt may still have been sending
 	QuietFrom    int64 // from then on "it did not happen" may be said

@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Rail is what a destination promises, as far as deciding goes: where it is,
 // whether and for how long it deduplicates, how it can be asked, and what its
@@ -25,6 +28,7 @@ type Rail struct {
 // careful one: it does not.
 type Dedupe struct {
 	By        DedupeBy
+	Place     string        // of a key: "header NAME" or "body POINTER"
 	Retention time.Duration // zero: of a key, not published, so it counts as none; by nature, no end
 }
 
@@ -37,6 +41,18 @@ const (
 	DedupeKey     DedupeBy = "key"
 	DedupeNatural DedupeBy = "natural"
 )
+
+// Recognition names how a repeat is recognised. It is kept with the first mark: a
+// request that was sent without a key does not get one by a change of the rail.
+func (d Dedupe) Recognition() string {
+	switch d.By {
+	case DedupeKey:
+		return strings.TrimSpace(string(DedupeKey) + " " + d.Place)
+	case DedupeNatural:
+		return string(DedupeNatural)
+	}
+	return string(DedupeNone)
+}
 
 // LookupPromise says how the rail can be asked and what the answer is worth.
 type LookupPromise struct {
@@ -71,16 +87,38 @@ func (r Rail) Resend(o Operation, harmless bool, now int64) (ok bool, refusal Re
 		return false, BudgetExhausted, "The time this rail allows for one operation is over."
 	case harmless:
 		return true, "", "Its action type is declared harmless to repeat."
+	}
+	return r.RecognisesAt(o, now)
+}
+
+// Recognises reports whether the provider would take a repeat of what was sent
+// for the same request while it remembers it, and if not, why.
+func (r Rail) Recognises(o Operation) (ok bool, refusal Reason, sentence string) {
+	switch {
 	case r.Dedupe.By != DedupeKey && r.Dedupe.By != DedupeNatural:
 		return false, Inconclusive, "This rail does not recognise a repeated request."
 	case r.Dedupe.By == DedupeKey && r.Dedupe.Retention <= 0:
 		return false, KeyExpired, "How long this provider remembers a key, and of which requests, is nothing to rely on: a repeat may act again."
 	case o.RailAddress != r.Address || o.RailAccount != r.Account:
 		return false, KeyExpired, "The rail's address or account changed since the first send; the provider would not recognise the key."
-	case now >= r.ResendUntil(o):
-		return false, KeyExpired, "The provider may have forgotten the key by now."
+	case o.RecognisedBy == "":
+		return false, KeyExpired, "How the provider would recognise a repeat was not kept with the first send; it may act again."
+	case o.RecognisedBy != r.Dedupe.Recognition():
+		return false, KeyExpired, "How the rail recognises a repeat changed since the first send (" + o.RecognisedBy + " then, " + r.Dedupe.Recognition() +
+			" now); what is sent stays as it was, so a repeat may act again."
 	}
 	return true, "", "The provider recognises the key: a repeat is the same request."
+}
+
+// RecognisesAt is Recognises at a moment: what a provider remembers, it forgets.
+// A request that is the same by nature, without an end, stays that.
+func (r Rail) RecognisesAt(o Operation, now int64) (ok bool, refusal Reason, sentence string) {
+	ok, refusal, sentence = r.Recognises(o)
+	endless := r.Dedupe.By == DedupeNatural && r.Dedupe.Retention == 0
+	if ok && !endless && now >= r.ResendUntil(o) {
+		return false, KeyExpired, "The provider may have forgotten the key by now."
+	}
+	return ok, refusal, sentence
 }
 
 // ResendUntil is the moment from which a same-key send is no longer safe: the

@@ -8,7 +8,7 @@ import (
 func TestResendOnlyWhereItCannotActTwice(t *testing.T) {
 	minute := time.Minute.Milliseconds()
 	rail := func(change ...func(*Rail)) Rail {
-		r := Rail{Name: "card", Address: "https://a", Account: "live", Dedupe: Dedupe{DedupeKey, 24 * time.Hour},
+		r := Rail{Name: "card", Address: "https://a", Account: "live", Dedupe: Dedupe{DedupeKey, "header idempotency-key", 24 * time.Hour},
 			Limits: Limits{MaxAttempts: 5, MaxElapsed: 48 * time.Hour}}
 		for _, c := range change {
 			c(&r)
@@ -16,15 +16,16 @@ func TestResendOnlyWhereItCannotActTwice(t *testing.T) {
 		return r
 	}
 	o := func(change ...func(*Operation)) Operation {
-		o := Operation{Status: Unknown, RailAddress: "https://a", RailAccount: "live", Attempts: 1, OpenAttempts: 1, FirstMarkAt: hour}
+		o := Operation{Status: Unknown, RailAddress: "https://a", RailAccount: "live", Attempts: 1, OpenAttempts: 1, FirstMarkAt: hour, RecognisedBy: "key header idempotency-key"}
 		for _, c := range change {
 			c(&o)
 		}
 		return o
 	}
 	dedupe := func(by DedupeBy, retention time.Duration) func(*Rail) {
-		return func(r *Rail) { r.Dedupe = Dedupe{by, retention} }
+		return func(r *Rail) { r.Dedupe.By, r.Dedupe.Retention = by, retention }
 	}
+	by := func(recognised string) func(*Operation) { return func(o *Operation) { o.RecognisedBy = recognised } }
 	const hourLong = time.Hour
 	quiet := func(d time.Duration) func(*Rail) { return func(r *Rail) { r.Quiet = d } }
 	for _, c := range []struct {
@@ -46,10 +47,16 @@ func TestResendOnlyWhereItCannotActTwice(t *testing.T) {
 		{"a rail that deduplicates nothing", rail(dedupe(DedupeNone, 24*time.Hour)), o(), false, 0, false, Inconclusive},
 		{"the zero rail's deduplication", rail(dedupe("", 24*time.Hour)), o(), false, 0, false, Inconclusive},
 		{"a kind of deduplication nobody knows", rail(dedupe("magic", 24*time.Hour)), o(), false, 0, false, Inconclusive},
-		{"a request that is the same by nature", rail(dedupe(DedupeNatural, 0)), o(), false, 40 * hour, true, ""},
-		{"by nature, but only for a time", rail(dedupe(DedupeNatural, time.Hour)), o(), false, hour, false, KeyExpired},
+		{"a request that is the same by nature", rail(dedupe(DedupeNatural, 0)), o(by("natural")), false, 40 * hour, true, ""},
+		{"by nature, but only for a time", rail(dedupe(DedupeNatural, time.Hour)), o(by("natural")), false, hour, false, KeyExpired},
 		{"another address", rail(func(r *Rail) { r.Address = "https://b" }), o(), false, 0, false, KeyExpired},
 		{"another account", rail(func(r *Rail) { r.Account = "test" }), o(), false, 0, false, KeyExpired},
+		{"sent before how was kept", rail(), o(by("")), false, 0, false, KeyExpired},
+		{"sent without a key", rail(), o(by("none")), false, 0, false, KeyExpired},
+		{"sent with the key in another place", rail(), o(by("key body /key")), false, 0, false, KeyExpired},
+		{"sent with the key in another header", rail(), o(by("key header x-key")), false, 0, false, KeyExpired},
+		{"sent with a key that is the same by nature now", rail(dedupe(DedupeNatural, 0)), o(), false, 0, false, KeyExpired},
+		{"sent without a key, and harmless", rail(), o(by("none")), true, 0, true, ""},
 		{"all attempts used", rail(), o(func(o *Operation) { o.Attempts = 5 }), false, 0, false, AttemptsExhausted},
 		{"no attempts allowed", rail(func(r *Rail) { r.Limits.MaxAttempts = 0 }), o(), false, 0, false, AttemptsExhausted},
 		{"the time is over", rail(), o(), false, 48 * hour, false, BudgetExhausted},
