@@ -57,6 +57,7 @@ func (t *tx) hear(o ledger.Operation, e ledger.ProviderEvent, look ledger.Look) 
 	by := ledger.Holder{Kind: ledger.Reconciler, Name: "event"}
 	rail, _ := t.s.Rulebook(o.TenantID).Route(o)
 	w := ledger.Weighing{Sentence: look.Sentence}
+	o.Sighted = o.Sighted || e.Signed && !e.Contradicts && e.Stamp == o.OrderID
 	if look.Finding == ledger.LookFound {
 		w = rail.Weigh(o, look)
 		if w.Event == ledger.Receive {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"holdfast/store/ledger"
 )
@@ -44,13 +45,23 @@ func (s *Store) EachOperation(ctx context.Context, f func(Dossier) error) error 
 	return nil
 }
 
+// sightedSince is the schema that first kept whether an operation was sighted. A
+// file that only older binaries wrote can still be read.
+const sightedSince = 6
+
 func (s *Store) dossiers(ctx context.Context, after int64) (page []Dossier, last int64, err error) {
 	t, err := s.readers.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer t.Rollback()
-	rows, err := t.QueryContext(ctx, `select id, `+operationColumns+` from operations where id > $1 order by id limit $2`, after, inspectPage)
+	columns := operationColumns
+	if file, _, err := s.Schema(ctx); err != nil {
+		return nil, 0, err
+	} else if file < sightedSince {
+		columns = strings.Replace(columns, ", sighted", ", 0", 1)
+	}
+	rows, err := t.QueryContext(ctx, `select id, `+columns+` from operations where id > $1 order by id limit $2`, after, inspectPage)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -50,14 +50,18 @@ func (s *Store) RecordLook(ctx context.Context, tenant, id string, look ledger.L
 func (t *tx) weigh(o ledger.Operation, look ledger.Look, by ledger.Holder, backoff time.Duration) (ledger.Operation, error) {
 	rules := t.s.Rulebook(o.TenantID)
 	rail, _ := rules.Route(o)
-	w, _, err := t.provesOnce(o, rail.Weigh(o, look))
+	w, other, err := t.provesOnce(o, rail.Weigh(o, look))
 	if err != nil {
 		return o, err
 	}
+	o.Sighted = o.Sighted || look.Shows(o)
 	if o.Status.Final() {
+		if other != "" {
+			w.Receipt = nil // it is that operation's, and no money is owed for it
+		}
 		return t.lookBack(o, look, w, by)
 	}
-	if w.Event == ledger.Receive || w.Event == ledger.Mismatch {
+	if w.Event == ledger.Receive || w.Event == ledger.Mismatch { // extras have a stamp of their own
 		for _, extra := range w.Extra {
 			if err := t.lateEffect(o, extra, "duplicate_charge", by); err != nil {
 				return o, err
@@ -114,7 +118,7 @@ func (t *tx) lookedInVain(o ledger.Operation, look ledger.Look, w ledger.Weighin
 func (t *tx) lookBack(o ledger.Operation, look ledger.Look, w ledger.Weighing, by ledger.Holder) (ledger.Operation, error) {
 	was := o
 	found := w.Extra
-	if w.Receipt != nil {
+	if w.Receipt != nil && !w.Receipt.Presumed {
 		found = append(found, *w.Receipt)
 	}
 	for _, r := range found {

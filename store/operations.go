@@ -24,9 +24,9 @@ const operationColumns = `tenant_id, operation_id, order_id, provider_key,
 	released, look_only, accepted, quarantined, ever_unknown,
 	epoch, fence, lease_owner, lease_until,
 	next_send_at, next_look_at, looks, first_mark_at, unknown_since, last_send_by, quiet_from,
-	receipt_id, receipt, receipt_raw, created_at, updated_at, recognised_by`
+	receipt_id, receipt, receipt_raw, created_at, updated_at, recognised_by, sighted`
 
-const operationColumnCount = 66
+const operationColumnCount = 67
 
 var insertOperation = `insert into operations (id, reference_key, ` + operationColumns + `) values ($1, $2` + placeholders(3, operationColumnCount) + `)`
 
@@ -56,7 +56,7 @@ func operationValues(o ledger.Operation) []any {
 		flag(o.Released), flag(o.LookOnly), flag(o.Accepted), flag(o.Quarantined), flag(o.EverUnknown),
 		o.Epoch, o.Fence, o.LeaseOwner, o.LeaseUntil,
 		o.NextSendAt, o.NextLookAt, o.Looks, o.FirstMarkAt, o.UnknownSince, o.LastSendBy, o.QuietFrom,
-		id, receipt, raw, o.CreatedAt, o.UpdatedAt, o.RecognisedBy,
+		id, receipt, raw, o.CreatedAt, o.UpdatedAt, o.RecognisedBy, flag(o.Sighted),
 	}
 }
 
@@ -72,7 +72,7 @@ func scanOperation(row scanner) (ledger.Operation, error) {
 	var amount *int64
 	var distinct, after, overlaps, asked, receiptID string
 	var askedUntil int64
-	var released, lookOnly, accepted, quarantined, everUnknown int
+	var released, lookOnly, accepted, quarantined, everUnknown, sighted int
 	var receipt, raw []byte
 	err := row.Scan(
 		&o.TenantID, &o.OperationID, &o.OrderID, &o.ProviderKey,
@@ -86,7 +86,7 @@ func scanOperation(row scanner) (ledger.Operation, error) {
 		&released, &lookOnly, &accepted, &quarantined, &everUnknown,
 		&o.Epoch, &o.Fence, &o.LeaseOwner, &o.LeaseUntil,
 		&o.NextSendAt, &o.NextLookAt, &o.Looks, &o.FirstMarkAt, &o.UnknownSince, &o.LastSendBy, &o.QuietFrom,
-		&receiptID, &receipt, &raw, &o.CreatedAt, &o.UpdatedAt, &o.RecognisedBy,
+		&receiptID, &receipt, &raw, &o.CreatedAt, &o.UpdatedAt, &o.RecognisedBy, &sighted,
 	)
 	if err != nil {
 		return o, notFound(err)
@@ -95,6 +95,7 @@ func scanOperation(row scanner) (ledger.Operation, error) {
 		o.Terms.Amount, o.Terms.HasAmount = *amount, true
 	}
 	o.Released, o.LookOnly, o.Accepted, o.Quarantined, o.EverUnknown = released == 1, lookOnly == 1, accepted == 1, quarantined == 1, everUnknown == 1
+	o.Sighted = sighted == 1
 	fromText(distinct, &o.DistinctFrom)
 	fromText(after, &o.After)
 	fromText(overlaps, &o.Overlaps)
@@ -169,7 +170,7 @@ func (t *tx) save(was, o ledger.Operation) error {
 			next_send_at = $16, next_look_at = $17, looks = $18, first_mark_at = $19, unknown_since = $20, last_send_by = $21, quiet_from = $22,
 			receipt_id = $23, receipt = $24, receipt_raw = $25, updated_at = $26,
 			provider_key = $27, rail_address = $28, rail_account = $29, row_hash = $30,
-			policy_version = $31, policy_row = $32, asked = $33, asked_until = $34, duplicate_of = $35, look_only = $42, recognised_by = $43
+			policy_version = $31, policy_row = $32, asked = $33, asked_until = $34, duplicate_of = $35, look_only = $42, recognised_by = $43, sighted = $44
 		where tenant_id = $36 and operation_id = $37 and status = $38 and version = $39 and epoch = $40 and fence = $41`
 	receiptID, receipt, raw := receiptValues(o.Receipt)
 	n, err := t.affected(update,
@@ -180,7 +181,7 @@ func (t *tx) save(was, o ledger.Operation) error {
 		receiptID, receipt, raw, o.UpdatedAt,
 		o.ProviderKey, o.RailAddress, o.RailAccount, o.RowHash,
 		o.PolicyVersion, o.PolicyRow, text(o.Asked), o.Asked.ExpiresAt, o.DuplicateOf,
-		o.TenantID, o.OperationID, was.Status, was.Version, was.Epoch, was.Fence, flag(o.LookOnly), o.RecognisedBy)
+		o.TenantID, o.OperationID, was.Status, was.Version, was.Epoch, was.Fence, flag(o.LookOnly), o.RecognisedBy, flag(o.Sighted))
 	if err != nil {
 		return err
 	}

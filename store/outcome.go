@@ -66,6 +66,7 @@ func (t *tx) keepAnswer(o ledger.Operation, a ledger.Attempt, answer ledger.Answ
 
 func (t *tx) settle(o ledger.Operation, m Marked, answer ledger.Answer, s ledger.Settlement, backoff time.Duration) (ledger.Operation, error) {
 	by := ledger.Holder{Kind: ledger.Worker, Name: m.Attempt.Worker}
+	o.Sighted = o.Sighted || s.Sighted
 	if s.Late != "" {
 		return o, t.lateEffect(o, *answer.Receipt, lateCause(o), by)
 	}

@@ -42,12 +42,13 @@ func (r *Rail) classify(o ledger.Operation, x Exchange) ledger.Answer {
 		a.Finding, a.Sentence = ledger.NotSent, fmt.Sprintf("Nothing was sent: %v.", x.Err)
 		return a
 	case !x.Whole || x.Err != nil || x.Status == 0:
-		a.Sentence = r.interrupted(x)
+		a.Sentence, a.Sighted = r.interrupted(x), r.mayBeDone(x)
 		return a
 	}
 	body, bodyErr := readJSON(x.read())
 	row := r.row(x, body, bodyErr == nil)
 	means := row.Means
+	a.Sighted = means == meansConfirmed || means == meansPending || bodyErr != nil && r.mayBeDone(x)
 	if means != meansUnknown && means != meansLook && means != meansPending && bodyErr != nil && x.claimsJSON() {
 		a.Sentence = fmt.Sprintf("The provider answered %d with a body that cannot be read, which proves nothing.", x.Status)
 		return a
@@ -81,7 +82,7 @@ func (r *Rail) classify(o ledger.Operation, x Exchange) ledger.Answer {
 // read one. Where it does not, our own id stands in for the provider's: there
 // is one receipt, and nothing of it can be compared.
 func (r *Rail) confirm(o ledger.Operation, x Exchange, body any, bodyErr error, row AnswerRow) ledger.Answer {
-	a := ledger.Answer{Finding: ledger.Found, HTTPStatus: x.Status}
+	a := ledger.Answer{Finding: ledger.Found, HTTPStatus: x.Status, Sighted: true}
 	place := r.receiptOf(row)
 	if place.ID == "" {
 		a.Receipt = &ledger.Receipt{ID: o.OrderID, Raw: r.masked(x.Body)}
@@ -139,6 +140,16 @@ func (r *Rail) row(x Exchange, body any, readable bool) AnswerRow {
 		}
 	}
 	return AnswerRow{Means: meansUnknown}
+}
+
+// mayBeDone reports whether an answer whose body cannot be read has the head of
+// one that says: done, or taken on. What else the row asks of the body may have
+// stood there.
+func (r *Rail) mayBeDone(x Exchange) bool {
+	return slices.ContainsFunc(r.config.Answers, func(row AnswerRow) bool {
+		row.Body = nil
+		return (row.Means == meansConfirmed || row.Means == meansPending) && row.fits(x, nil, false)
+	})
 }
 
 // receiptOf is where an answer that a row fits holds the record.

@@ -58,7 +58,8 @@ func (r *Rail) Testimony(o ledger.Operation, e Event, signed bool) ledger.Look {
 		look.Sentence = name + " says that it happened, but without a receipt that can be read, which proves nothing."
 		return look
 	}
-	if receipt.Stamp = r.stampOf(record); receipt.Stamp == "" {
+	stamp, legible := r.stampOf(record)
+	if receipt.Stamp = stamp; stamp == "" && legible {
 		receipt.Stamp = e.Stamp
 	}
 	look.Finding, look.Records = ledger.LookFound, []ledger.Receipt{receipt}

@@ -59,6 +59,7 @@ type page struct {
 	records []jsontext.Value
 	more    bool   // the list goes on,
 	after   string // and this asks for the next page; empty: nobody can ask for it
+	total   int    // how many the list says it has; 0 where it does not say
 	body    []byte
 }
 
@@ -86,6 +87,7 @@ func (r *Rail) see(x Exchange) (page, *ledger.Look) {
 	}
 	p := page{records: records, body: x.Body}
 	p.after, p.more = r.next(answer, records, x.Header)
+	p.total = r.listTotal(answer, x.Header)
 	return p, nil
 }
 
@@ -115,12 +117,25 @@ func rawRecords(answer []byte, items string) (records []jsontext.Value, ok bool)
 }
 
 // stampOf reads a record's stamp where the receipt names it, else where the
-// request put it: most providers show a record as it was made.
-func (r *Rail) stampOf(record any) string {
-	if r.config.Receipt.Stamp != "" {
-		return textAt(record, r.config.Receipt.Stamp)
+// request put it: most providers show a record as it was made. Something else
+// than text that stands there is no stamp of ours, and not a missing one either.
+func (r *Rail) stampOf(record any) (stamp string, legible bool) {
+	place := r.config.Receipt.Stamp
+	if place == "" {
+		place = r.config.Stamp.Body
 	}
-	return textAt(record, r.config.Stamp.Body)
+	if place == "" {
+		return "", true
+	}
+	found, _ := ledger.Get(record, place)
+	text, isText := found.(string)
+	if found == nil || isText && text == "" {
+		return "", true
+	}
+	if isText {
+		text = textAt(record, place)
+	}
+	return text, text != ""
 }
 
 // addOnce drops a record that a list shows twice.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -69,7 +70,7 @@ func (r *Rail) pagesAtMost() int {
 func (r *Rail) next(answer any, records []jsontext.Value, header http.Header) (after string, more bool) {
 	n := r.config.Lookup.Next
 	if n == nil {
-		return "", hasMore(answer, header)
+		return "", r.hasMore(answer, header)
 	}
 	said, _ := ledger.Get(answer, n.More)
 	goesOn, clear := said.(bool)
@@ -79,7 +80,7 @@ func (r *Rail) next(answer any, records []jsontext.Value, header http.Header) (a
 	if n.Cursor != "" {
 		cursor, _ := ledger.Get(answer, n.Cursor)
 		ends := cursor == nil || cursor == "" || cursor == false
-		return textAt(answer, n.Cursor), !ends || clear || hasMore(answer, header)
+		return textAt(answer, n.Cursor), !ends || clear || r.hasMore(answer, header)
 	}
 	if !clear || len(records) == 0 {
 		return "", true
@@ -91,21 +92,86 @@ func (r *Rail) next(answer any, records []jsontext.Value, header http.Header) (a
 	return textAt(last, n.Last), true
 }
 
+// Where providers say how a list goes on, and how long it is.
+var (
+	listNotes  = []string{"", "/pagination", "/paging", "/page", "/page_info", "/pageInfo", "/cursors", "/meta", "/meta/pagination", "/meta/page", "/metadata", "/links", "/_links"}
+	listNext   = []string{"next", "next_url", "nextUrl", "next_uri", "next_cursor", "nextCursor", "next_page", "nextPage", "next_page_url", "next_page_token", "nextPageToken", "next_token", "nextToken", "@odata.nextLink"}
+	listMore   = []string{"has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage", "more", "truncated", "is_truncated", "isTruncated", "incomplete_results"}
+	listTotals = []string{"total", "total_count", "totalCount", "total_records", "totalRecords", "total_items", "totalItems", "total_results", "totalResults", "total_elements", "totalElements", "count"}
+)
+
+// notes are the objects of an answer in which a list speaks of itself: those at
+// the top, and those beside the list. The one record that is its own answer
+// speaks of no list.
+func (r *Rail) notes(answer any) (found []map[string]any) {
+	items := r.config.Lookup.Items
+	if items == "" {
+		return nil
+	}
+	places := []string{""}
+	if beside := items[:strings.LastIndexByte(items, '/')]; beside != "" {
+		places = append(places, beside)
+	}
+	for _, place := range places {
+		for _, note := range listNotes {
+			at := answer
+			if place+note != "" {
+				at, _ = ledger.Get(answer, place+note)
+			}
+			if object, ok := at.(map[string]any); ok {
+				found = append(found, object)
+			}
+		}
+	}
+	return found
+}
+
 // hasMore reports whether the list goes on elsewhere, where the configuration
 // does not say how to read it: what is not on this page is not absent.
-func hasMore(answer any, header http.Header) bool {
+func (r *Rail) hasMore(answer any, header http.Header) bool {
 	for _, link := range header.Values("Link") {
 		if rel := strings.ToLower(strings.ReplaceAll(link, " ", "")); strings.Contains(rel, "rel=next") || strings.Contains(rel, `rel="next"`) {
 			return true
 		}
 	}
-	more, _ := ledger.Get(answer, "/has_more")
-	if more == true {
-		return true
-	}
-	return slices.ContainsFunc([]string{"/next", "/next_cursor", "/next_page"}, func(pointer string) bool {
-		return textAt(answer, pointer) != ""
+	return slices.ContainsFunc(r.notes(answer), func(note map[string]any) bool {
+		return slices.ContainsFunc(listMore, func(name string) bool { return note[name] == true }) ||
+			slices.ContainsFunc(listNext, func(name string) bool { return leadsOn(note[name]) })
 	})
+}
+
+// leadsOn reports whether a member names a next page: a text, a number, or an
+// object that holds the link.
+func leadsOn(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return v != ""
+	case bool:
+		return v
+	case map[string]any:
+		return len(v) > 0
+	case nil:
+		return false
+	}
+	return true
+}
+
+// listTotal is how many records the list says it has, on all of its pages. Where
+// it says so twice, the larger number counts.
+func (r *Rail) listTotal(answer any, header http.Header) (total int) {
+	count := func(text string) {
+		if n, err := strconv.ParseFloat(text, 64); err == nil && n > float64(total) {
+			total = int(min(n, 1e9))
+		}
+	}
+	count(header.Get("X-Total-Count"))
+	for _, note := range r.notes(answer) {
+		for _, name := range listTotals {
+			count(textAt(note, "/"+name))
+			count(textAt(note, "/"+name+"/value")) // as search engines write it
+		}
+	}
+	return total
 }
 
 // oneOrMore is a list that may be written as its only member.

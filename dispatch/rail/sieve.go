@@ -5,56 +5,111 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"holdfast/store/ledger"
 )
 
 // sieve keeps the records that may be one operation's, page after page: first
-// those that carry its stamp, then those that carry none. Who asks by order_id
-// or provider_key is told about this operation only, so there a record without
-// a stamp counts as stamped. A record with another stamp is another operation's.
+// those that carry its stamp, then those that carry none. A record with another
+// stamp is another operation's.
 type sieve struct {
 	rail *Rail
 	o    ledger.Operation
 
 	pages      int
+	read       int    // records, ours or not
+	total      int    // how many the provider says there are; 0 where it does not say
 	body       []byte // of the page that counts most
 	stamped    []ledger.Receipt
 	bare       []ledger.Receipt
 	unfinished string // about a record with our stamp that is not a success
+	pending    string // what a record without a stamp lacks to be a success
 	unreadable int
+	illegible  int // stamps that are no text
+	alike      int // stamps that are ours but for case or blanks
+	strangers  int // records that the question should have left out
+	sighted    bool
 }
 
 func (s *sieve) sift(p page) {
 	s.pages++
+	s.read += len(p.records)
+	s.total = max(s.total, p.total)
 	if len(s.stamped) == 0 {
 		s.body = p.body
 	}
-	ours := s.rail.lookupPath.asks("order_id", "provider_key")
 	for _, raw := range p.records {
 		record, _ := readJSON(raw) // it was read before, as a part
-		stamp := s.rail.stampOf(record)
-		if stamp == "" && ours {
-			stamp = s.o.OrderID
-		}
-		if stamp != "" && stamp != s.o.OrderID {
-			continue
-		}
+		stamp, legible := s.rail.stampOf(record)
 		receipt, err := s.rail.extract(s.o, record, raw, s.rail.config.Receipt)
 		receipt.Stamp = stamp
-		why, success := s.rail.successful(record)
-		switch {
-		case err != nil && !(stamp == "" && s.anybodys()):
-			s.unreadable++
-		case stamp == "" && s.anybodys() && (err != nil || s.differs(receipt)):
-		case stamp != "" && !success:
-			s.unfinished = fmt.Sprintf("The look-up found %s with our stamp, but %s: that is not a success yet.", receipt.ID, why)
-		case stamp == "":
-			s.bare = addOnce(s.bare, receipt)
+		switch why, success := s.rail.successful(record); {
+		case stamp == s.o.OrderID:
+			s.ours(receipt, err, why, success)
+		case stamp != "" && strings.EqualFold(strings.TrimSpace(stamp), s.o.OrderID):
+			s.alike++
+		case stamp != "":
+			if s.unasked(receipt) {
+				s.strangers++
+			}
+		case s.anybodys() && (err != nil || s.differs(receipt)):
 		default:
-			s.stamped = addOnce(s.stamped, receipt)
+			s.nobodys(receipt, err, legible)
+			if !success {
+				s.pending = why
+			}
 		}
 	}
+}
+
+// ours takes in a record with our stamp. It was seen, whatever else it says.
+func (s *sieve) ours(receipt ledger.Receipt, err error, why string, success bool) {
+	s.sighted = true
+	switch {
+	case err != nil:
+		s.unreadable++
+	case !success:
+		s.unfinished = notYet(receipt, why)
+	default:
+		s.stamped = addOnce(s.stamped, receipt)
+	}
+}
+
+// nobodys takes in a record without a stamp that can be read.
+func (s *sieve) nobodys(receipt ledger.Receipt, err error, legible bool) {
+	if !legible {
+		s.illegible++
+	}
+	if err != nil {
+		s.unreadable++
+		return
+	}
+	s.bare = addOnce(s.bare, receipt)
+}
+
+func notYet(r ledger.Receipt, why string) string {
+	return fmt.Sprintf("The look-up found %s with our stamp, but %s: that is not a success yet.", r.ID, why)
+}
+
+// asksForOurs reports whether the question names this operation, so that every
+// record of an honest answer is its own.
+func (s *sieve) asksForOurs() bool { return s.rail.lookupPath.asks("order_id", "provider_key") }
+
+// unasked reports whether another operation's record shows that the provider
+// does not filter as it was asked to.
+func (s *sieve) unasked(r ledger.Receipt) bool {
+	return s.asksForOurs() ||
+		s.rail.lookupPath.asks("reference") && r.Reference != "" && r.Reference != s.o.Terms.Reference
+}
+
+// onlyAnswer reports whether the one bare record may count as stamped: who asks
+// by order_id or provider_key is told about this operation only. That holds as
+// long as nothing contradicts it: a rail that names the stamp expects to see
+// it, and a provider that shows more than one record may not have filtered.
+func (s *sieve) onlyAnswer(more bool) bool {
+	return s.asksForOurs() && s.rail.config.Receipt.Stamp == "" && !more &&
+		s.read == 1 && len(s.bare) == 1 && s.illegible == 0
 }
 
 // anybodys reports whether the list is of everything that was made in a time.
@@ -99,20 +154,42 @@ func inWords(v any) string {
 
 // look is what all pages together show. more: the list goes on behind them.
 func (s *sieve) look(more bool) ledger.Look {
-	look := ledger.Look{Records: append(s.stamped, s.bare...), Body: s.body}
+	more = more || s.total > s.read
+	if s.onlyAnswer(more) {
+		only := s.bare[0]
+		only.Stamp, only.Presumed = s.o.OrderID, true
+		s.bare, s.sighted = nil, true
+		if s.pending != "" {
+			s.unfinished = notYet(only, s.pending)
+		} else {
+			s.stamped = []ledger.Receipt{only}
+		}
+	}
+	look := ledger.Look{Finding: ledger.LookInconclusive, Records: append(s.stamped, s.bare...), Body: s.body, Sighted: s.sighted}
 	switch {
 	case len(s.stamped) > 0:
 		look.Finding, look.Sentence = ledger.LookFound, fmt.Sprintf("The look-up found %d with our stamp.", len(s.stamped))
+		if s.stamped[0].Presumed {
+			look.Sentence = "The look-up found 1 under our id."
+		}
 	case s.unfinished != "":
-		look.Finding, look.Sentence = ledger.LookInconclusive, s.unfinished
+		look.Sentence = s.unfinished
+	case s.alike > 0:
+		look.Sentence = "The look-up found our stamp written in another case; whose record that is cannot be told."
+	case s.strangers > 0:
+		look.Sentence = fmt.Sprintf("The look-up was answered with %d of other operations: the provider does not seem to filter, so what it does not show is not absent.", s.strangers)
+	case s.illegible > 0:
+		look.Sentence = fmt.Sprintf("The look-up found %d with a stamp that is no text; whose they are cannot be told.", s.illegible)
 	case len(s.bare) > 0:
-		look.Finding, look.Sentence = ledger.LookInconclusive, fmt.Sprintf("The look-up found %d without a stamp, which may be another's.", len(s.bare))
+		look.Sentence = fmt.Sprintf("The look-up found %d without a stamp, which may be another's.", len(s.bare))
 	case s.unreadable > 0:
-		look.Finding, look.Sentence = ledger.LookInconclusive, "The look-up found a record without an id that can be read."
+		look.Sentence = "The look-up found a record without an id that can be read."
+	case s.total > s.read:
+		look.Sentence = fmt.Sprintf("The look-up's list says that it has %d, and %d were read; what is not among them is not absent.", s.total, s.read)
 	case more && s.pages > 1:
-		look.Finding, look.Sentence = ledger.LookInconclusive, fmt.Sprintf("The look-up's list goes on behind the %d pages that were read; what is not on them is not absent.", s.pages)
+		look.Sentence = fmt.Sprintf("The look-up's list goes on behind the %d pages that were read; what is not on them is not absent.", s.pages)
 	case more:
-		look.Finding, look.Sentence = ledger.LookInconclusive, "The look-up's list goes on; what is not on its first page is not absent."
+		look.Sentence = "The look-up's list goes on; what is not on its first page is not absent."
 	default:
 		look.Finding, look.Sentence = ledger.LookAbsent, "The look-up found nothing."
 	}
@@ -129,7 +206,9 @@ func (s *sieve) broken(by ledger.Look) ledger.Look {
 		look.Sentence += " A later page could not be read."
 		return look
 	case s.pages > 0:
-		return unreachable(fmt.Sprintf("Page %d of the look-up: %s", s.pages+1, by.Sentence), by.Body)
+		look := unreachable(fmt.Sprintf("Page %d of the look-up: %s", s.pages+1, by.Sentence), by.Body)
+		look.Sighted = s.sighted
+		return look
 	}
 	return by
 }

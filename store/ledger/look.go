@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,6 +12,7 @@ type Look struct {
 	Records  []Receipt
 	Sentence string
 	Body     []byte // the answer as received, cut at the limit
+	Sighted  bool   // something with our stamp was there, finished and readable or not
 	AskedAt  int64  // when the question left; what was absent then may be there now
 }
 
@@ -32,6 +34,12 @@ type Weighing struct {
 	Receipt  *Receipt
 	Extra    []Receipt // further effects: each is a refund owed
 	Sentence string
+}
+
+// Shows reports whether the look saw something of the operation, be it one that
+// is no success yet or cannot be read.
+func (l Look) Shows(o Operation) bool {
+	return l.Sighted || slices.ContainsFunc(l.Records, func(r Receipt) bool { return r.Stamp == o.OrderID })
 }
 
 // Weigh decides what a look-up proves. A record counts only if it carries our
@@ -63,27 +71,50 @@ func (r Rail) weighRecords(o Operation, records []Receipt) Weighing {
 	}
 	switch {
 	case len(ours) > 0:
-		w := Weighing{Event: Receive, Receipt: &ours[0], Extra: append(ours[1:], differing...)}
+		w := Weighing{Event: Receive, Receipt: &ours[0], Extra: certain(append(ours[1:], differing...))}
 		w.Sentence = fmt.Sprintf("%s found by our stamp.", ours[0].ID)
 		if len(w.Extra) > 0 {
 			w.Sentence += fmt.Sprintf(" The provider holds %d more of it.", len(w.Extra))
 		}
 		return w
 	case len(differing) > 0:
-		return Weighing{Event: Mismatch, Reason: ReceiptMismatch, Receipt: &differing[0], Extra: differing[1:],
+		return Weighing{Event: Mismatch, Reason: ReceiptMismatch, Receipt: &differing[0], Extra: certain(differing[1:]),
 			Sentence: fmt.Sprintf("%s carries our stamp but differs from what was approved: %s.", differing[0].ID, difference(o, differing[0], Compare(o, differing[0], r.Compared)))}
 	}
 	return Weighing{Sentence: "Records were found, but none is proven to be this operation's."}
 }
 
+// certain leaves out what carries no stamp of its own: enough, at most, to say
+// that ours is there, and never that money is owed.
+func certain(records []Receipt) []Receipt {
+	return slices.DeleteFunc(records, func(r Receipt) bool { return r.Presumed })
+}
+
+// weighAbsence decides what "nothing there" proves. It proves nothing where we
+// asked another place than the one we sent to, and nothing against what the
+// provider showed us before: two things that it says contradict each other
+// then, and a person decides. What it has accepted has the time to appear that
+// the rail gives it.
 func (r Rail) weighAbsence(o Operation, askedAt int64) Weighing {
 	after := r.Lookup.AbsenceProvesAfter
 	if after <= 0 {
 		return Weighing{Sentence: "The look-up found nothing, which is no proof on this rail."}
 	}
+	if o.RailAddress != r.Address || o.RailAccount != r.Account {
+		return Weighing{Sentence: "The look-up found nothing, but the rail's address or account changed since it was sent: that it is not there proves nothing about where it went."}
+	}
 	provenFrom := max(o.LastSendBy+(after+r.Lookup.Lag).Milliseconds(), o.QuietFrom)
-	if askedAt < provenFrom {
+	if o.Accepted {
+		provenFrom = max(provenFrom, o.UnknownSince+r.PendingFor.Milliseconds())
+	}
+	switch {
+	case askedAt < provenFrom && o.Accepted:
+		return Weighing{Sentence: "The look-up found nothing; the provider accepted it and may still owe us the outcome."}
+	case askedAt < provenFrom:
 		return Weighing{Sentence: "The look-up found nothing; it is too early for that to be proof."}
+	case o.Sighted || o.Accepted:
+		return Weighing{Event: GiveUp, Reason: EvidenceConflict,
+			Sentence: "The look-up found nothing, but the provider has shown something of it before: a person must find out which of the two is true."}
 	}
 	return Weighing{Event: Disprove, Reason: NotExecuted,
 		Sentence: fmt.Sprintf("The look-up found nothing %s after the last possible send, which this rail's rule makes proof.", after)}

@@ -57,6 +57,7 @@ type Operation struct {
 	Accepted     bool   // the provider said "accepted, outcome later": never sent again
 	Quarantined  bool   // restored from a backup: treated as sent
 	EverUnknown  bool
+	Sighted      bool // the provider showed something of it: that nothing is found is no proof any more
 
 	Epoch      int64 // of the database, when the lease was taken
 	Fence      int64 // rises with every claim
@@ -163,6 +164,7 @@ type Receipt struct {
 	Recipient string `json:"recipient,omitempty"`
 	Reference string `json:"reference,omitempty"`
 	Stamp     string `json:"stamp,omitempty"`
+	Presumed  bool   `json:"-"` // it carries no stamp of its own: it was the only one found under our id
 	Raw       []byte `json:"-"` // the record as the provider wrote it
 }
 

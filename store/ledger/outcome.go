@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -23,6 +24,7 @@ const (
 type Answer struct {
 	Finding    Finding
 	Receipt    *Receipt
+	Sighted    bool // it says that the provider did it or took it on, whatever else is wrong with it
 	HTTPStatus int
 	Sentence   string // the adapter's: "HTTP 402 card_declined", "No answer in 10s."
 }
@@ -62,6 +64,7 @@ type Settlement struct {
 	Reason   Reason
 	Accepted bool   // the provider took it on: never send it again
 	LookOnly bool   // a same-key resend cannot tell more: only looking can
+	Sighted  bool   // the provider showed something of it, which silence does not take back
 	Late     string // "second_effect" or "late_effect" on an operation that had ended
 	Sentence string
 }
@@ -98,6 +101,7 @@ func Settle(o Operation, a Attempt, ans Answer, mismatches []string, fenceHolds 
 			Sentence: "The answer proves nothing: it may or may not have happened."}
 	}
 	s.Outcome = firmer(a.Outcome, s.Outcome)
+	s.Sighted = ans.Sighted || ans.Finding == Found || ans.Finding == Pending
 	if !fenceHolds && s.Event == "" && s.Late == "" && !o.Status.Final() {
 		s.Sentence += " It came under an old fence and changes no status."
 	}
@@ -115,7 +119,10 @@ func settleReceipt(o Operation, r Receipt, mismatches []string) Settlement {
 		s.Outcome = AttemptUnknown
 	}
 	differs := "differs from what was approved: " + difference(o, r, mismatches)
+	notOurs := slices.Contains(mismatches, "/stamp") || slices.Contains(mismatches, "/id")
 	switch {
+	case o.Status.Final() && notOurs:
+		s.Sentence = fmt.Sprintf("Receipt %s %s. It is not shown to be this operation's, so no money is owed for it; it is kept as evidence.", r.ID, differs)
 	case o.Status == Rejected:
 		s.Late = LateEffect
 		s.Sentence = fmt.Sprintf("Receipt %s arrived after the operation was rejected: it happened all the same.", r.ID)

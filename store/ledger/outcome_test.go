@@ -129,6 +129,8 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		{"a receipt cannot be told from one without an id", sent(Confirmed, 1, 1, holding(&Receipt{})), open, found, nil, stale, Settlement{Outcome: AttemptReceipt}},
 		{"a receipt after a rejection is a late effect", sent(Rejected, 1, 1, why(NotExecuted)), open, found, nil, stale, Settlement{Outcome: AttemptReceipt, Late: LateEffect}},
 		{"a receipt that differs, after a rejection, is a late effect", sent(Rejected, 1, 1, why(NotExecuted)), open, found, differs, stale, Settlement{Outcome: AttemptUnknown, Late: LateEffect}},
+		{"another's receipt is no effect of ours, after a rejection", sent(Rejected, 1, 1, why(NotExecuted)), open, found, []string{"/stamp"}, stale, Settlement{Outcome: AttemptUnknown}},
+		{"another's receipt is no second effect", sent(Confirmed, 2, 1, holding(&Receipt{ID: "pay_0"})), open, found, []string{"/id"}, stale, Settlement{Outcome: AttemptUnknown}},
 		{"a refusal after the end is nothing", sent(Confirmed, 1, 0, holding(receipt)), open, refused, nil, fence, Settlement{Outcome: AttemptDeclined}},
 		{"silence after the end is nothing", sent(Rejected, 1, 0), open, unclear, nil, fence, Settlement{Outcome: AttemptUnknown}},
 		{"accepted after the end is nothing", sent(Rejected, 1, 0), open, pending, nil, fence, Settlement{Outcome: AttemptUnknown}},
@@ -141,6 +143,10 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 			got := Settle(c.o, c.a, c.answer, c.mismatches, c.fence)
 			sentence := got.Sentence
 			got.Sentence = ""
+			if shown := c.answer.Finding == Found || c.answer.Finding == Pending; got.Sighted != shown {
+				t.Errorf("sighted: %t, and the answer shows something: %t", got.Sighted, shown)
+			}
+			got.Sighted = false
 			if got != c.want {
 				t.Errorf("%+v\nwant %+v\n%s", got, c.want, sentence)
 			}
