@@ -239,11 +239,11 @@ func TestOneOperationStandsForWhatWasDenied(t *testing.T) {
 		Seen: store.Seen{Fingerprint: o.Fingerprint, Version: o.Version}, Reason: "at most 50 euro"})
 	must(t, err)
 	a.submit(replacing("small", "large")).is(t, 202, "", "wait", false)
-	a.submit(replacing("other", "large")).is(t, 409, "already_dispatched", "wait", false)
+	a.submit(replacing("other", "large")).is(t, 409, "already_dispatched", "stop", true)
 	a.absent("other")
 	a.submit(replacing("smaller", "small")).is(t, 202, "", "wait", false)
 	for _, old := range []string{"large", "small"} { // also over the one in between
-		a.submit(replacing("other", old)).is(t, 409, "already_dispatched", "wait", false)
+		a.submit(replacing("other", old)).is(t, 409, "already_dispatched", "stop", true)
 	}
 	a.wantDue("smaller")
 	a.refused("smaller")
