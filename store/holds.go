@@ -223,7 +223,7 @@ func (s *Store) SamePurchase(ctx context.Context, tenant, id string, d Decision)
 }
 
 // original checks the choice of the earlier operation, and follows it to the
-// one that is no alias itself.
+// one that stands for it now: whoever replaced it, or whose alias it became.
 func (t *tx) original(o ledger.Operation, chosen string) (string, error) {
 	if chosen == "" && len(o.Overlaps) > 0 {
 		chosen = o.Overlaps[0].OperationID
@@ -231,20 +231,16 @@ func (t *tx) original(o ledger.Operation, chosen string) (string, error) {
 	if !slices.ContainsFunc(o.Overlaps, func(v ledger.Overlapped) bool { return v.OperationID == chosen }) {
 		return "", fmt.Errorf("%w: %q is not one of the operations it overlaps", ErrForbidden, chosen)
 	}
-	for range 100 {
-		earlier, err := t.operation(o.TenantID, chosen)
-		if err != nil {
-			return "", err
-		}
-		if earlier.DuplicateOf == "" {
-			return chosen, nil
-		}
-		chosen = earlier.DuplicateOf
-		if chosen == o.OperationID {
-			break
-		}
+	stands, err := t.stands(o.TenantID, chosen)
+	switch {
+	case err != nil:
+		return "", err
+	case stands.OperationID == o.OperationID:
+		return "", fmt.Errorf("%w: this operation stands for %s itself, so it cannot be the repeat of it; say that it is a different purchase to let it go on, or reject it", ErrForbidden, chosen)
+	case stands.Status == ledger.Rejected:
+		return "", fmt.Errorf("%w: %s was rejected and nothing stands for it, so it has no result to use; say that this is a different purchase, or reject it", ErrForbidden, chosen)
 	}
-	return "", fmt.Errorf("%w: that would make an operation its own original", ErrForbidden)
+	return stands.OperationID, nil
 }
 
 // DifferentPurchase lets a held operation go on: policy then allows it, or asks.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -45,11 +46,11 @@ func (s *Store) Operations(ctx context.Context, tenant string, f Filter) (Page, 
 		select id, `+operationColumns+` from operations
 		where tenant_id = $1
 		  and ($2 = '' or $2 like '%,' || status || ',%')
-		  and ($3 = '' or action_type = $3) and ($4 = '' or reference = $4) and ($5 = '' or run_id = $5) and ($6 = '' or rail = $6)
-		  and ($7 = '' or operation_id = $7 or order_id = $7 or provider_key = $7 or receipt_id = $7 or reference = $7 or recipient = $7 or fingerprint = $7)
+		  and ($3 = '' or action_type = $3) and ($4 = '' or reference_key = $4) and ($5 = '' or run_id = $5) and ($6 = '' or rail = $6)
+		  and ($7 = '' or operation_id = $7 or order_id = $7 or provider_key = $7 or receipt_id = $7 or reference = $7 or (reference_key = $10 and $10 <> '') or recipient = $7 or fingerprint = $7)
 		  and ($8 = 0 or `+further+`)
 		order by `+order+` limit $9`,
-		tenant, statusList(f.Statuses), f.ActionType, f.Reference, f.RunID, f.Rail, f.Search, beyond, f.Limit+1)
+		tenant, statusList(f.Statuses), f.ActionType, cmp.Or(ledger.ReferenceKey(f.Reference), f.Reference), f.RunID, f.Rail, f.Search, beyond, f.Limit+1, ledger.ReferenceKey(f.Search))
 	if err != nil {
 		return Page{}, err
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -49,9 +50,9 @@ func (s *Store) Intend(ctx context.Context, want ledger.Intent) (Intended, error
 // name is one business name of an operation.
 type name struct{ kind, name string }
 
-func namesOf(reference, runID, step string) []name {
+func namesOf(key, runID, step string) []name {
 	var all []name
-	if key := ledger.ReferenceKey(reference); key != "" {
+	if key != "" {
 		all = append(all, name{"reference", key})
 	}
 	if runID != "" && step != "" {
@@ -70,7 +71,10 @@ func (t *tx) intend(want ledger.Intent) (Intended, error) {
 	}
 	if len(live) == 1 {
 		found := live[0]
-		if err := t.giveNames(want.TenantID, want.ActionType, found.Intent.OperationID, namesOf(want.Reference, want.RunID, want.Step)); err != nil {
+		if err := t.learn(want, &found); err != nil {
+			return found, err
+		}
+		if err := t.giveNames(want.TenantID, want.ActionType, found.Intent.OperationID, namesOf(ledger.ReferenceKey(want.Reference), want.RunID, want.Step)); err != nil {
 			return found, err
 		}
 		return found, t.agree(want, &found)
@@ -79,12 +83,32 @@ func (t *tx) intend(want ledger.Intent) (Intended, error) {
 	if err := t.addIntent(want); err != nil {
 		return Intended{}, err
 	}
-	err = t.giveNames(want.TenantID, want.ActionType, want.OperationID, namesOf(want.Reference, want.RunID, want.Step))
+	err = t.giveNames(want.TenantID, want.ActionType, want.OperationID, namesOf(ledger.ReferenceKey(want.Reference), want.RunID, want.Step))
 	if err != nil {
 		return Intended{}, err
 	}
 	return Intended{Intent: want}, t.log(ledger.Entry{TenantID: want.TenantID, Object: "intent", ObjectID: want.OperationID, Event: "intend",
 		ActorKind: ledger.Agent, Actor: want.Agent, Sentence: "An id was given out before the operation was planned.", Fact: text(want)})
+}
+
+// learn adds to an intent under which nothing was submitted what a later one
+// says besides. One that says something else is about another purchase.
+func (t *tx) learn(want ledger.Intent, found *Intended) error {
+	i := &found.Intent
+	if found.Operation != nil || i.CreatedAt == 0 {
+		return nil
+	}
+	was := *i
+	i.Reference, i.RunID, i.Step = cmp.Or(i.Reference, want.Reference), cmp.Or(i.RunID, want.RunID), cmp.Or(i.Step, want.Step)
+	said := ledger.Operation{ReferenceKey: ledger.ReferenceKey(want.Reference), RunID: want.RunID, Step: want.Step}
+	if roles := (ledger.Intent{Reference: i.Reference, RunID: i.RunID, Step: i.Step}).Disagree(said); len(roles) > 0 {
+		return Disagreement{roles, "The id of this name was given out with another " + strings.Join(roles, " and ") + "."}
+	}
+	if i.Reference == was.Reference && i.RunID == was.RunID && i.Step == was.Step {
+		return nil
+	}
+	return t.exec(`update intents set reference = $1, run_id = $2, step = $3 where tenant_id = $4 and operation_id = $5`,
+		i.Reference, i.RunID, i.Step, i.TenantID, i.OperationID)
 }
 
 // agree compares a repeated intent with the one on record.
@@ -95,7 +119,7 @@ func (t *tx) agree(want ledger.Intent, found *Intended) error {
 	}
 	switch {
 	case found.Operation != nil:
-		want.Reference = "" // it is the name that led here
+		want.Reference, want.RunID, want.Step = "", "", "" // they are the names that led here
 		if roles := want.Disagree(*found.Operation); len(roles) > 0 {
 			return Disagreement{roles, "The operation that has this name was submitted with other terms than this quote."}
 		}
@@ -112,7 +136,7 @@ func (t *tx) agree(want ledger.Intent, found *Intended) error {
 // whoIsNamed finds the operations that have the names, without those that are
 // over: previous is the last of these.
 func (t *tx) whoIsNamed(want ledger.Intent) (live []Intended, previous string, err error) {
-	for _, n := range namesOf(want.Reference, want.RunID, want.Step) {
+	for _, n := range namesOf(ledger.ReferenceKey(want.Reference), want.RunID, want.Step) {
 		id, err := t.holder(want.TenantID, want.ActionType, n)
 		if errors.Is(err, ErrNotFound) {
 			continue
@@ -234,25 +258,25 @@ func (t *tx) holder(tenant, actionType string, n name) (id string, err error) {
 }
 
 // keepToIntent refuses a submission that contradicts the intent its id was
-// given out with.
-func (t *tx) keepToIntent(o ledger.Operation) error {
+// given out with, and takes over what that intent says and it does not repeat.
+func (t *tx) keepToIntent(o ledger.Operation) (ledger.Operation, error) {
 	i, err := t.intent(o.TenantID, o.OperationID)
 	if errors.Is(err, ErrNotFound) {
-		return nil
+		return o, nil
 	}
 	if err != nil {
-		return err
+		return o, err
 	}
 	if i.ActionType != o.ActionType {
-		return Disagreement{[]string{"action_type"}, "This id was given out for another action type."}
+		return o, Disagreement{[]string{"action_type"}, "This id was given out for another action type."}
 	}
 	if roles := i.Disagree(o); len(roles) > 0 {
-		return Disagreement{roles, "The payload differs from what this id was given out for, in " + strings.Join(roles, ", ") + "."}
+		return o, Disagreement{roles, "The submission differs from what this id was given out for, in " + strings.Join(roles, ", ") + "."}
 	}
 	if i.Quote.Expired(t.now) {
-		return Disagreement{[]string{"quote"}, fmt.Sprintf("The quote of this intent ran out at %s.", stampUTC(i.Quote.ExpiresAt))}
+		return o, Disagreement{[]string{"quote"}, fmt.Sprintf("The quote of this intent ran out at %s.", stampUTC(i.Quote.ExpiresAt))}
 	}
-	return nil
+	return i.Names(o), nil
 }
 
 func (t *tx) addIntent(i ledger.Intent) error {

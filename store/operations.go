@@ -17,7 +17,7 @@ const operationColumns = `tenant_id, operation_id, order_id, provider_key,
 	action_type, action_version, effect, fingerprint, canonical, payload,
 	amount, currency, recipient, reference, account, customer, refund_of,
 	rail, rail_address, rail_account, row_hash,
-	agent, token_id, owner, run_id, parent_run_id, step,
+	agent, token_id, owner, run_id, parent_run_id, step, reference_key,
 	distinct_from, because, replaces, after_ids, overlaps, duplicate_of,
 	policy_version, policy_row, asked, asked_until,
 	status, reason, detail, version, attempts, open_attempts, claims,
@@ -26,9 +26,9 @@ const operationColumns = `tenant_id, operation_id, order_id, provider_key,
 	next_send_at, next_look_at, looks, first_mark_at, unknown_since, last_send_by, quiet_from,
 	receipt_id, receipt, receipt_raw, created_at, updated_at, recognised_by, sighted`
 
-const operationColumnCount = 67
+const operationColumnCount = 68
 
-var insertOperation = `insert into operations (id, reference_key, ` + operationColumns + `) values ($1, $2` + placeholders(3, operationColumnCount) + `)`
+var insertOperation = `insert into operations (id, ` + operationColumns + `) values ($1` + placeholders(2, operationColumnCount) + `)`
 
 func placeholders(from, n int) string {
 	var b strings.Builder
@@ -49,7 +49,7 @@ func operationValues(o ledger.Operation) []any {
 		o.ActionType, o.ActionVersion, o.Effect, o.Fingerprint, o.Canonical, o.Payload,
 		amount, o.Terms.Currency, o.Terms.Recipient, o.Terms.Reference, o.Terms.Account, o.Terms.Customer, o.Terms.RefundOf,
 		o.Rail, o.RailAddress, o.RailAccount, o.RowHash,
-		o.Agent, o.TokenID, o.Owner, o.RunID, o.ParentRunID, o.Step,
+		o.Agent, o.TokenID, o.Owner, o.RunID, o.ParentRunID, o.Step, o.KnownAs(),
 		text(o.DistinctFrom), o.Because, o.Replaces, text(o.After), text(o.Overlaps), o.DuplicateOf,
 		o.PolicyVersion, o.PolicyRow, text(o.Asked), o.Asked.ExpiresAt,
 		o.Status, o.Reason, o.Detail, o.Version, o.Attempts, o.OpenAttempts, o.Claims,
@@ -79,7 +79,7 @@ func scanOperation(row scanner) (ledger.Operation, error) {
 		&o.ActionType, &o.ActionVersion, &o.Effect, &o.Fingerprint, &o.Canonical, &o.Payload,
 		&amount, &o.Terms.Currency, &o.Terms.Recipient, &o.Terms.Reference, &o.Terms.Account, &o.Terms.Customer, &o.Terms.RefundOf,
 		&o.Rail, &o.RailAddress, &o.RailAccount, &o.RowHash,
-		&o.Agent, &o.TokenID, &o.Owner, &o.RunID, &o.ParentRunID, &o.Step,
+		&o.Agent, &o.TokenID, &o.Owner, &o.RunID, &o.ParentRunID, &o.Step, &o.ReferenceKey,
 		&distinct, &o.Because, &o.Replaces, &after, &overlaps, &o.DuplicateOf,
 		&o.PolicyVersion, &o.PolicyRow, &asked, &askedUntil,
 		&o.Status, &o.Reason, &o.Detail, &o.Version, &o.Attempts, &o.OpenAttempts, &o.Claims,
@@ -154,7 +154,7 @@ func (t *tx) operation(tenant, id string) (ledger.Operation, error) {
 }
 
 func (t *tx) insert(o ledger.Operation) error {
-	args := append([]any{t.s.rowIDs.next(t.now), ledger.ReferenceKey(o.Terms.Reference)}, operationValues(o)...)
+	args := append([]any{t.s.rowIDs.next(t.now)}, operationValues(o)...)
 	return t.exec(insertOperation, args...)
 }
 

@@ -128,7 +128,7 @@ func (t *tx) candidates(o ledger.Operation, window int64) ([]ledger.Operation, e
 		where id in (select id from alike) and (status <> 'rejected' or duplicate_of <> '')
 		order by (reference_key = $3 and reference_key <> '') desc, (step = $4 and step <> '') desc, (fingerprint = $5) desc, id
 		limit 200`
-	rows, err := t.rows(query, o.TenantID, o.Effect, ledger.ReferenceKey(o.Terms.Reference), o.Step, o.Fingerprint, t.now-window,
+	rows, err := t.rows(query, o.TenantID, o.Effect, o.KnownAs(), o.Step, o.Fingerprint, t.now-window,
 		o.Terms.Recipient, o.Terms.Currency, o.Terms.Amount, o.RunID, o.ParentRunID)
 	if err != nil {
 		return nil, err
@@ -137,14 +137,26 @@ func (t *tx) candidates(o ledger.Operation, window int64) ([]ledger.Operation, e
 	if err != nil {
 		return nil, err
 	}
+	known := map[string]bool{}
+	for _, f := range found {
+		known[f.OperationID] = true
+	}
 	for i := 0; i < len(found); i++ { // an original may be an alias itself
-		if found[i].DuplicateOf == "" {
+		if found[i].Status == ledger.Rejected && found[i].DuplicateOf == "" {
+			// It was replaced since: what replaced it stands for it.
+			if found[i].DuplicateOf, err = t.successor(o.TenantID, found[i].OperationID); err != nil {
+				return nil, err
+			}
+		}
+		next := found[i].DuplicateOf
+		if next == "" || known[next] {
 			continue
 		}
-		original, err := t.operation(o.TenantID, found[i].DuplicateOf)
+		original, err := t.operation(o.TenantID, next)
 		if err != nil {
 			return nil, err
 		}
+		known[next] = true
 		found = append(found, original)
 	}
 	return found, nil

@@ -39,7 +39,7 @@ func (t *tx) repeat(o ledger.Operation, original string, rules *ledger.Rulebook,
 	if err != nil {
 		return o, err
 	}
-	return o, t.giveNames(o.TenantID, o.ActionType, o.OperationID, namesOf(o.Terms.Reference, o.RunID, o.Step))
+	return o, t.giveNames(o.TenantID, o.ActionType, o.OperationID, namesOf(o.KnownAs(), o.RunID, o.Step))
 }
 
 // CannotReplace says why an operation can no longer be replaced.

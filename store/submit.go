@@ -56,7 +56,8 @@ func (t *tx) register(o ledger.Operation) (ledger.Operation, error) {
 	o.ActionVersion, o.Effect = action.Version, action.Effect
 	o.CreatedAt, o.UpdatedAt, o.Epoch = t.now, t.now, t.s.epoch
 	bind(&o, t.s.instance, rail)
-	if err := t.admit(o); err != nil {
+	o, err := t.admit(o)
+	if err != nil {
 		return o, err
 	}
 	replaced, err := t.replace(o)
@@ -66,7 +67,8 @@ func (t *tx) register(o ledger.Operation) (ledger.Operation, error) {
 	if original, err := t.cached(o, action); err != nil || original != "" {
 		return t.repeat(o, original, rules, err)
 	}
-	o, first, err := t.judgeFirst(o, action, rules, replaced)
+	var first happening
+	o, first, err = t.judgeFirst(o, action, rules, replaced)
 	if err != nil {
 		return o, err
 	}
@@ -78,24 +80,25 @@ func (t *tx) register(o ledger.Operation) (ledger.Operation, error) {
 
 // admit refuses what contradicts the intent that the id was given out for, and
 // what belongs to a run that may do nothing more. It uses up no id.
-func (t *tx) admit(o ledger.Operation) error {
-	if err := t.keepToIntent(o); err != nil {
-		return err
+func (t *tx) admit(o ledger.Operation) (ledger.Operation, error) {
+	o, err := t.keepToIntent(o)
+	if err != nil {
+		return o, err
 	}
 	if err := t.enrol(o.TenantID, o.RunID, o.ParentRunID); err != nil {
-		return err
+		return o, err
 	}
 	why, err := t.runOver(o.TenantID, o.RunID)
 	if err == nil && why != "" {
-		return BudgetSpent{why}
+		return o, BudgetSpent{why}
 	}
-	return err
+	return o, err
 }
 
 // settleIn ties a registered operation to its names and to what it waits for.
 func (t *tx) settleIn(o ledger.Operation) (ledger.Operation, error) {
 	if o.Status != ledger.Rejected {
-		if err := t.giveNames(o.TenantID, o.ActionType, o.OperationID, namesOf(o.Terms.Reference, o.RunID, o.Step)); err != nil {
+		if err := t.giveNames(o.TenantID, o.ActionType, o.OperationID, namesOf(o.KnownAs(), o.RunID, o.Step)); err != nil {
 			return o, err
 		}
 	}

@@ -1,6 +1,7 @@
 package views
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -189,7 +190,7 @@ func (p HoldPage) compare() []likeness {
 	}{
 		{"Amount", f.amount},
 		{"Recipient", func(o ledger.Operation) string { return fours(o.Terms.Recipient) }},
-		{"Reference", func(o ledger.Operation) string { return o.Terms.Reference }},
+		{"Reference", func(o ledger.Operation) string { return cmp.Or(o.Terms.Reference, o.ReferenceKey) }},
 		{"Customer", func(o ledger.Operation) string { return o.Terms.Customer }},
 		{"Rail", func(o ledger.Operation) string { return o.Rail }},
 		{"Agent", func(o ledger.Operation) string { return o.Agent }},

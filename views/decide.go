@@ -179,3 +179,13 @@ func (p OperationPage) kept(act, field string) string {
 	}
 	return p.Form.Values[field]
 }
+
+// originals are the earlier operations whose result there is or may yet be.
+func (p OperationPage) originals() (all []Earlier) {
+	for _, e := range p.Earlier {
+		if !e.Over {
+			all = append(all, e)
+		}
+	}
+	return all
+}

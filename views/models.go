@@ -261,6 +261,7 @@ type Field struct {
 type Earlier struct {
 	Operation ledger.Operation
 	Why       []string // field by field
+	Over      bool     // nothing that lives or happened stands for it: it is no original
 	Fields    []Field  // for the comparison, side by side
 }
 

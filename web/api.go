@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,6 +46,20 @@ func (s *Server) envelope(ctx context.Context, o ledger.Operation, original *led
 	if rail, known := s.Store.Rulebook(o.TenantID).Route(stands); known && stands.Attempts > 0 {
 		now := s.Store.Now()
 		e = e.Resendable(keyUntil(stands, rail, now), now)
+	}
+	if len(stands.After) > 0 && stands.Status == ledger.Ready {
+		first, err := s.Store.WaitsFor(ctx, stands.TenantID, stands.OperationID)
+		if err != nil {
+			return e, err
+		}
+		e = e.Waiting(first)
+	}
+	if stands.Status == ledger.Rejected && stands.Attempts == 0 {
+		by, err := s.Store.Successor(ctx, stands.TenantID, stands.OperationID)
+		if err != nil {
+			return e, err
+		}
+		e = e.Succeeded(by)
 	}
 	switch {
 	case stands.Status == ledger.Ready:
@@ -125,16 +141,15 @@ func (s *Server) find(ctx context.Context, who caller, id string) (ledger.Operat
 
 // etag changes whenever an answer about the operation would.
 func etag(o ledger.Operation, original *ledger.Operation, e ledger.Envelope) string {
-	at := e.PausedAt() // a pause changes no operation
-	switch {
-	case original != nil && at > 0:
-		return fmt.Sprintf(`"%d-%d-%d"`, o.Version, original.Version, at)
-	case at > 0:
-		return fmt.Sprintf(`"%d-0-%d"`, o.Version, at)
-	case original != nil:
-		return fmt.Sprintf(`"%d-%d"`, o.Version, original.Version)
+	tag := strconv.FormatInt(o.Version, 10)
+	if original != nil {
+		tag += fmt.Sprintf("-%d", original.Version)
 	}
-	return fmt.Sprintf(`"%d"`, o.Version)
+	if beside := e.Beside(); beside != "" { // a pause changes no operation, and neither does what it waits for
+		sum := sha256.Sum256([]byte(beside))
+		tag += "-" + hex.EncodeToString(sum[:8])
+	}
+	return `"` + tag + `"`
 }
 
 func matches(ifNoneMatch []string, tag string) bool {
@@ -245,6 +260,22 @@ func (s *Server) cancel(c echo.Context) error {
 	return a.write(c)
 }
 
+// tooLate refuses to take back or to replace what was sent, has ended or has an
+// original. Where nothing was ever sent there may be no outcome to wait for, and
+// then what the operation says counts.
+func tooLate(o ledger.Operation, original *ledger.Operation, e ledger.Envelope, cannot string) error {
+	stands := o
+	if original != nil {
+		stands = *original
+	}
+	p := newProblem("already_dispatched", "")
+	if stands.Attempts == 0 && !stands.Quarantined {
+		p.detail = cannot + ", though nothing was sent. " + e.Detail
+		p.Next, p.Terminal = e.Next, e.Terminal
+	}
+	return p.about(e)
+}
+
 // takeBack cancels an operation of which nothing was sent.
 func (s *Server) takeBack(ctx context.Context, who caller, id string) (answer, error) {
 	o, err := s.find(ctx, who, id)
@@ -268,7 +299,7 @@ func (s *Server) takeBack(ctx context.Context, who caller, id string) (answer, e
 		return answer{}, err
 	}
 	if refused {
-		return answer{}, newProblem("already_dispatched", "").about(e)
+		return answer{}, tooLate(o, original, e, "It can no longer be taken back")
 	}
 	return answer{status: http.StatusOK, body: e}, nil
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -82,6 +83,11 @@ func (s *Server) reserve(ctx context.Context, who caller, in memberReader) (answ
 	if found.Existed {
 		status = http.StatusOK
 	}
+	if found.Operation == nil && found.Intent.Previous != "" {
+		if body.Detail, err = s.afterPrevious(ctx, found.Intent); err != nil {
+			return answer{}, err
+		}
+	}
 	if found.Operation != nil {
 		original, err := s.Store.Original(ctx, *found.Operation)
 		if err != nil {
@@ -94,6 +100,33 @@ func (s *Server) reserve(ctx context.Context, who caller, in memberReader) (answ
 		body.Operation, body.Detail, body.CreatedAt = &e, e.Detail, &e.CreatedAt
 	}
 	return answer{status: status, body: body, location: body.Poll}, nil
+}
+
+// afterPrevious says what became of the operation that stood for the purchase
+// before. Whatever ended it, a new id is no answer to it: where people or policy
+// said no, the agent's own people are asked first.
+func (s *Server) afterPrevious(ctx context.Context, i ledger.Intent) (string, error) {
+	stands, err := s.Store.Stands(ctx, i.TenantID, i.Previous)
+	if errors.Is(err, store.ErrNotFound) {
+		return fmt.Sprintf("The id %s was given out for this before, and its quote ran out unused. ", i.Previous) + storeTheName, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	e, err := s.envelope(ctx, stands, nil)
+	if err != nil {
+		return "", err
+	}
+	why, ask := whoEnded(stands)
+	said := ""
+	if e.Decision != nil {
+		said = fmt.Sprintf(" They wrote: %q.", e.Decision.Message)
+	}
+	before := fmt.Sprintf("This purchase was asked for before as %s, which was rejected: %s.%s ", i.Previous, why, said)
+	if !ask {
+		return before + storeTheName, nil
+	}
+	return before + "Ask the person you work for before you submit it again. If they want it, use this operation_id. Nothing was sent.", nil
 }
 
 func (s *Server) readIntent(r memberReader, who caller) (ledger.Intent, error) {
@@ -116,10 +149,10 @@ func (s *Server) readIntent(r memberReader, who caller) (ledger.Intent, error) {
 		q.Recipient, q.Currency = action.Read("recipient", q.Recipient), action.Read("currency", q.Currency)
 	}
 	if want.Reference == "" && (want.RunID == "" || want.Step == "") {
-		return want, newProblem("invalid_request", "Give a reference, or a run_id and a step: by them the same purchase finds its id again. Nothing was recorded.")
+		return want, misplaced("/reference", "Give a reference, or a run_id and a step: by them the same purchase finds its id again.")
 	}
 	if want.Quote.Expired(s.Store.Now()) {
-		return want, newProblem("invalid_request", "quote.expires_at: the quote is over already. Nothing was recorded.")
+		return want, misplaced("/quote/expires_at", "The quote is over already.")
 	}
 	return want, nil
 }
@@ -144,6 +177,12 @@ func (r *memberReader) quote() *ledger.Quote {
 			inner.refuse("/expires_at", "send an RFC 3339 time such as 2026-01-31T12:00:00Z", true)
 		}
 		q.ExpiresAt = when.UnixMilli()
+	}
+	if q.Amount != nil && *q.Amount <= 0 {
+		inner.refuse("/amount", "send the amount as a positive whole number of minor units", true)
+	}
+	if inner.wrong == nil && q.Same(&ledger.Quote{}) {
+		inner.refuse("", "say what was offered, or leave the quote out", true)
 	}
 	if r.wrong == nil {
 		r.wrong = inner.wrong
@@ -193,4 +232,32 @@ func given(s string) *string {
 		return nil
 	}
 	return &s
+}
+
+// whoEnded says by whose decision an operation was rejected, and whether the
+// people the agent works for must be asked before it is wanted again.
+func whoEnded(o ledger.Operation) (why string, ask bool) {
+	switch o.Reason {
+	case ledger.Denied:
+		return "a person said no", true
+	case ledger.RunStopped:
+		return "a person stopped its run", true
+	case ledger.ApprovalExpired:
+		return "nobody decided in time", true
+	case ledger.PolicyDenied:
+		return "policy said no", true
+	case ledger.Cancelled:
+		return "it was taken back before anything was sent", false
+	case ledger.Replaced:
+		return "the agent replaced it", false
+	case ledger.PrerequisiteRejected:
+		return "an operation that it waited for was rejected", true
+	case ledger.Declined:
+		return "the provider refused it", true
+	case ledger.NotExecuted:
+		return "it was shown not to have happened", true
+	case ledger.Observed:
+		return "its action type only observes", true
+	}
+	return "the authority to send it ended", true
 }

@@ -378,3 +378,69 @@ func TestIntentIsReadAsThePayloadIs(t *testing.T) {
 	id := a.intend(quoted("INV-2 ", `{"currency":"eur","recipient":"ACCT_7"}`)).gives(t, 201)
 	a.submit(changed("ref-ID", "INV-2 ", "acct-ID", "ACCT_7", "ID", id)).is(t, 202, "", "wait", false)
 }
+
+// What an id was given out for protects the operation that uses it, whether the
+// submission repeats it or not.
+func TestIntentNamesTheOperationThatUsesItsID(t *testing.T) {
+	for _, c := range []struct{ claim, intent, submission, fresh, held string }{
+		{"by its reference", by("reference", "FA-1"), named("ID"), changed("ref-ID", "fa-1", "4800", "5100", "ID", "op-fresh"), "same_reference"},
+		{"by its step", by("run_id", "run-9", "step", "charge"), named("ID"), withLineage("op-fresh", "run-9", "charge", "4800", "5100"), "same_step"},
+		{"by its step, where the run alone is repeated", by("run_id", "run-9", "step", "charge"), strings.Replace(named("ID"), `"payload"`, `"run_id":"run-9","payload"`, 1),
+			withLineage("op-fresh", "run-9", "charge", "4800", "5100"), "same_step"},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			a := newServer(t, apiConfig).agent("default")
+			id := a.intend(c.intent).gives(t, 201)
+			body := strings.Replace(c.submission, `"ID"`, fmt.Sprintf("%q", id), 1)
+			if c.held == "same_reference" {
+				body = strings.Replace(body, `,"reference":"ref-ID"`, "", 1)
+			}
+			a.submit(body).is(t, 202, "", "wait", false)
+			a.confirm(id)
+			a.another().submit(c.fresh).is(t, 202, c.held, "await_human", false)
+			a.submit(body).is(t, 200, "", "use_result", true)
+			o := a.stored("default", id)
+			if strings.Contains(string(o.Payload), "FA-1") || c.held == "same_reference" && o.Terms.Reference != "" {
+				t.Errorf("the payload became %s", o.Payload)
+			}
+			for _, list := range []string{"?reference=FA-1", "?run_id=run-9"} {
+				h := a.get("/v1/operations" + list)
+				if strings.Contains(list, "FA-1") == (c.held == "same_reference") && !strings.Contains(h.Body.String(), id) {
+					t.Errorf("%s lists %s", list, h.Body)
+				}
+			}
+		})
+	}
+}
+
+func TestSubmissionUnderAnIntentSaysNothingElse(t *testing.T) {
+	a := newServer(t, apiConfig).agent("default")
+	id := a.intend(by("reference", "FA-1", "run_id", "run-9", "step", "charge")).gives(t, 201)
+	for body, want := range map[string]string{
+		withLineage(id, "run-8", "charge", "ref-"+id, "FA-1"): "[/run_id]",
+		withLineage(id, "run-9", "ship", "ref-"+id, "FA-1"):   "[/step]",
+		withLineage(id, "run-8", "ship"):                      "[/reference /run_id /step]",
+	} {
+		h := a.submit(body)
+		h.is(t, 409, "request", "stop", true)
+		if got := fmt.Sprint(h.said["mismatch"]); got != want {
+			t.Errorf("%s names %s, want %s", body, got, want)
+		}
+		a.absent(id)
+	}
+	h := a.intend(by("reference", "FA-2", "run_id", "run-9", "step", "charge"))
+	h.is(t, 409, "request", "stop", true)
+	if fmt.Sprint(h.said["mismatch"]) != "[/reference]" {
+		t.Error("another reference of the same step: ", h.Body)
+	}
+	a.submit(withLineage(id, "run-9", "charge", "ref-"+id, "fa-1")).is(t, 202, "", "wait", false)
+}
+
+// What a later intent says besides counts as what the first one said.
+func TestIntentLearnsWhatALaterOneSays(t *testing.T) {
+	a := newServer(t, apiConfig).agent("default")
+	id := a.intend(by("run_id", "run-9", "step", "charge")).gives(t, 201)
+	a.intend(by("run_id", "run-9", "step", "charge", "reference", "FA-1")).gives(t, 200)
+	a.submit(strings.Replace(named(id), fmt.Sprintf(`,"reference":"ref-%s"`, id), "", 1)).is(t, 202, "", "wait", false)
+	a.another().submit(changed("ref-ID", "FA-1", "4800", "5100", "ID", "op-fresh")).is(t, 202, "same_reference", "await_human", false)
+}

@@ -209,7 +209,12 @@ func (s *Server) fillRelatives(ctx context.Context, p ledger.PersonRecord, o led
 		if err != nil {
 			return err
 		}
-		page.Earlier = append(page.Earlier, views.Earlier{Operation: s.veil(p, earlier), Why: v.Why})
+		stands, err := s.Store.Stands(ctx, p.TenantID, v.OperationID)
+		if err != nil {
+			return err
+		}
+		page.Earlier = append(page.Earlier, views.Earlier{Operation: s.veil(p, earlier), Why: v.Why,
+			Over: stands.Status == ledger.Rejected || stands.OperationID == o.OperationID})
 	}
 	held, err := s.Store.Operations(ctx, p.TenantID, store.Filter{Statuses: []ledger.Status{ledger.UnknownHold}, Limit: listed})
 	if err != nil {
@@ -230,6 +235,13 @@ func (s *Server) fillDecisions(ctx context.Context, p ledger.PersonRecord, o led
 	}
 	rail, _ := s.Store.Rulebook(p.TenantID).Route(o)
 	page.Decisions = decisions(o, p, people, rail, page.Approvals, page.Frame.Now)
+	if !slices.ContainsFunc(page.Earlier, func(e views.Earlier) bool { return !e.Over }) {
+		for i, d := range page.Decisions {
+			if d.Act == "same-purchase" && d.Allowed {
+				page.Decisions[i].Allowed, page.Decisions[i].Why = false, "None of the operations it overlaps has a result or can still get one: they were rejected, or this one stands for them."
+			}
+		}
+	}
 	if ok, self, _ := ledger.MayApprove(o, p.Email, p.Roles, people); ok && self && len(page.Decisions) > 0 {
 		page.Facts = append(page.Facts, "You own the token that asked for this, and nobody else is set up: your decision is stamped Self-approved.")
 	}

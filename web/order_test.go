@@ -239,11 +239,11 @@ func TestOneOperationStandsForWhatWasDenied(t *testing.T) {
 		Seen: store.Seen{Fingerprint: o.Fingerprint, Version: o.Version}, Reason: "at most 50 euro"})
 	must(t, err)
 	a.submit(replacing("small", "large")).is(t, 202, "", "wait", false)
-	a.submit(replacing("other", "large")).is(t, 409, "already_dispatched", "wait", false)
+	a.submit(replacing("other", "large")).is(t, 409, "already_dispatched", "stop", true)
 	a.absent("other")
 	a.submit(replacing("smaller", "small")).is(t, 202, "", "wait", false)
 	for _, old := range []string{"large", "small"} { // also over the one in between
-		a.submit(replacing("other", old)).is(t, 409, "already_dispatched", "wait", false)
+		a.submit(replacing("other", old)).is(t, 409, "already_dispatched", "stop", true)
 	}
 	a.wantDue("smaller")
 	a.refused("smaller")
@@ -403,4 +403,55 @@ func TestDeclinedRepeatIsNotAnsweredFromTheRecord(t *testing.T) {
 	a.refused("op-A")
 	a.submit(again("op-B", "op-A")).is(t, 202, "", "wait", false)
 	a.wantDue("op-B")
+}
+
+// "Same purchase" as what was replaced means what replaced it, and nothing is
+// the repeat of itself.
+func TestNothingBecomesTheAliasOfWhatItReplaced(t *testing.T) {
+	for _, let := range []bool{true, false} {
+		a := newServer(t, apiConfig).agent("default")
+		ana := a.person("default", "ana@example.com", "approver")
+		same := func(id, original string) error {
+			o := a.stored("default", id)
+			_, err := a.Store.SamePurchase(t.Context(), "default", id, store.Decision{Person: ana,
+				Seen: store.Seen{Fingerprint: o.Fingerprint, Version: o.Version}, Reason: "one invoice", Original: original})
+			return err
+		}
+		a.submit(changed("4800", "200000", "ID", "A")).is(t, 202, "", "await_approval", false)
+		a.submit(changed("ref-ID", "ref-A", "ID", "N")).is(t, 202, "same_reference", "await_human", false)
+		a.submit(replacing("R", "A", "ref-R", "ref-A")).is(t, 202, "same_reference", "await_human", false)
+		must(t, same("N", "A"))
+		if o := a.stored("default", "N"); o.DuplicateOf != "R" {
+			t.Errorf("N became an alias of %s", o.DuplicateOf)
+		}
+		if err := same("R", "N"); !errors.Is(err, store.ErrForbidden) || !strings.Contains(err.Error(), "stands for N itself") {
+			t.Error("R was made its own original: ", err)
+		}
+		a.is("R", ledger.UnknownHold, ledger.SameReference)
+		page := a.signIn(ana).get("/operations/R")
+		shows(t, page, 200, "this one stands for them")
+		hides(t, page, `name="original"`)
+		if !let {
+			continue
+		}
+		a.different("R")
+		a.wantDue("R")
+		a.confirm("R")
+		a.get("/v1/operations/N").is(t, 200, "", "use_result", true)
+	}
+}
+
+// An alias of what was replaced later still counts as the purchase: what
+// replaced it stands for both.
+func TestAliasOfAReplacedOperationStillHolds(t *testing.T) {
+	a := newServer(t, apiConfig).agent("default")
+	a.submit(changed("4800", "200000", "ID", "A")).is(t, 202, "", "await_approval", false)
+	a.submit(changed("4800", "200000", "acct-ID", "acct-A", "ID", "N", "ref-ID", "ref-A")).is(t, 202, "same_reference", "await_human", false)
+	a.same("N")
+	a.submit(replacing("R", "A", "ref-R", "another-name")).is(t, 202, "", "wait", false)
+	h := a.submit(changed("ref-ID", "ref-A", "ID", "fresh"))
+	h.is(t, 202, "same_reference", "await_human", false)
+	if fmt.Sprint(overlapped(h)) != "[R]" {
+		t.Error("it is held behind ", h.Body)
+	}
 }

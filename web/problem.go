@@ -54,7 +54,7 @@ func problemf(reason, format string, args ...any) problem {
 // about adds the operation that the problem concerns.
 func (p problem) about(e ledger.Envelope) problem {
 	p.operation = &e
-	if p.Next == ledger.NextWait && e.RetryAfter != nil {
+	if !p.Terminal && p.Next != ledger.NextFixRequest && e.RetryAfter != nil {
 		p.retryAfter = *e.RetryAfter
 	}
 	return p

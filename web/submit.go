@@ -168,12 +168,10 @@ func (s *Server) answerRefusal(ctx context.Context, draft ledger.Operation, err 
 	case errors.As(err, &spent):
 		return budgetSpent(spent)
 	case errors.As(err, &missing):
-		p := problemf("invalid_request", "%s: name operations that were submitted before. Nothing was recorded or sent.", missing.Error())
-		p.pointer = "/after"
 		if missing.OperationID == draft.Replaces {
-			p.pointer = "/replaces"
+			return misplaced("/replaces", "%s is not on record, so nothing can replace it: name an operation that was submitted before.", missing.OperationID)
 		}
-		return p
+		return misplaced("/after", "%s: name operations that were submitted before.", missing.Error())
 	case errors.As(err, &late):
 		original, readErr := s.Store.Original(ctx, late.Operation)
 		if readErr != nil {
@@ -183,7 +181,12 @@ func (s *Server) answerRefusal(ctx context.Context, draft ledger.Operation, err 
 		if readErr != nil {
 			return readErr
 		}
-		return newProblem("already_dispatched", "The operation that this one should replace was sent, has ended or was replaced by another one, so it is not replaced. Ask for it at the poll address. Do not create a new operation for this purchase.").about(e)
+		refusal := tooLate(late.Operation, original, e, "The operation that this one should replace can no longer be replaced")
+		if p, ok := refusal.(problem); ok && p.detail == "" {
+			p.detail = "The operation that this one should replace was sent, so it is not replaced. Ask for it at the poll address. Do not create a new operation for this purchase."
+			return p
+		}
+		return refusal
 	}
 	return err
 }
@@ -264,10 +267,22 @@ func (r *memberReader) submission(trace string, keys []string) (submission, erro
 	if sub.actionType == "" {
 		return sub, newProblem("unknown_action_type", "Name the action type in action_type. Nothing was recorded or sent.")
 	}
-	if sub.replaces == sub.operationID || slices.Contains(sub.after, sub.operationID) {
-		return sub, newProblem("invalid_request", "An operation can neither replace itself nor come after itself. Nothing was recorded or sent.")
+	switch {
+	case sub.replaces == sub.operationID:
+		return sub, misplaced("/replaces", "An operation cannot replace itself.")
+	case slices.Contains(sub.after, sub.operationID):
+		return sub, misplaced("/after", "An operation cannot come after itself.")
+	case sub.replaces != "" && slices.Contains(sub.after, sub.replaces):
+		return sub, misplaced("/after", "What it replaces ends unsent, so it cannot come after it.")
 	}
 	return sub, nil
+}
+
+// misplaced refuses what is well formed and makes no sense at its place.
+func misplaced(pointer, format string, args ...any) problem {
+	p := problemf("invalid_request", format+" Nothing was recorded or sent.", args...)
+	p.pointer = pointer
+	return p
 }
 
 // identity is the operation's name: from the body, from the Idempotency-Key

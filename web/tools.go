@@ -106,7 +106,7 @@ func (s *Server) tools(tenant string) []tool {
 			arguments: []argument{
 				{"action_type", true, said(aText(64), "What is to be done; the submit tools have it in their name.")},
 				{"reference", false, said(aText(256), "The invoice, order or ticket that the purchase is for.")}, theRun, theStep,
-				{"quote", false, `{"type":"object","description":"An offer that the purchase must agree with later.","properties":{"id":{"type":"string","maxLength":256},"amount":{"type":"integer"},"currency":{"type":"string","maxLength":16},"recipient":{"type":"string","maxLength":512},"expires_at":{"type":"string","maxLength":64}},"additionalProperties":false}`},
+				{"quote", false, `{"type":"object","minProperties":1,"description":"An offer that the purchase must agree with later.","properties":{"id":{"type":"string","maxLength":256},"amount":{"type":"integer","minimum":1},"currency":{"type":"string","maxLength":16},"recipient":{"type":"string","maxLength":512},"expires_at":{"type":"string","maxLength":64}},"additionalProperties":false}`},
 			}},
 		tool{name: "get_operation", scope: "operations:read", hints: hints{reads: true, idempotent: true}, call: s.getOperation,
 			description: "Ask where an operation stands, and do what next says. Free, and safe to repeat. With wait it answers as soon as the outcome is known.",
@@ -122,7 +122,7 @@ func (s *Server) tools(tenant string) []tool {
 				{"limit", false, said(`"type":"integer","minimum":1,"maximum":200`, "How many at most.")},
 			}},
 		tool{name: "cancel_operation", scope: "operations:write", hints: hints{idempotent: true, destroys: true}, call: s.cancelOperation,
-			description: "Take an operation back while nothing was sent. If it was sent already the result is already_dispatched: wait for its outcome with get_operation.",
+			description: "Take an operation back while nothing was sent. If that is too late the result is already_dispatched: do what its next says.",
 			arguments:   []argument{theName}},
 		tool{name: "get_run", scope: "operations:read", hints: hints{reads: true}, call: s.getRun,
 			description: "Ask how many retries a run has left, over all its layers. Free.",

@@ -53,6 +53,7 @@ func veilTerms(o *ledger.Operation, hidden map[string]bool) {
 	}
 	hide("recipient", &o.Terms.Recipient)
 	hide("reference", &o.Terms.Reference)
+	hide("reference", &o.ReferenceKey)
 	hide("account", &o.Terms.Account)
 	hide("customer", &o.Terms.Customer)
 	o.Terms.HasAmount = o.Terms.HasAmount && !hidden["amount"]

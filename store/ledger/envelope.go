@@ -1,6 +1,11 @@
 package ledger
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // What an answer tells the agent to do next. None of them is "try another
 // name": an agent that does pays twice.
@@ -30,13 +35,15 @@ type Envelope struct {
 	Attempts    int          `json:"attempts"`
 	Result      *Receipt     `json:"result"`
 	DuplicateOf *string      `json:"duplicate_of"`
+	ReplacedBy  *string      `json:"replaced_by"`
 	Detail      string       `json:"detail"`
 	CreatedAt   string       `json:"created_at"`
 	UpdatedAt   string       `json:"updated_at"`
 	Overlaps    []Overlapped `json:"overlaps,omitempty"` // while they hold it
 	Decision    *Said        `json:"decision,omitempty"` // what a person told the agent
 
-	pausedAt int64
+	before string   // what stands in front of its detail
+	beside []string // what it says that no operation's version counts
 }
 
 // Said is a person's sentence to the agent, and the members it is about.
@@ -59,7 +66,7 @@ func Describe(o Operation, original *Operation) Envelope {
 		Next: Next(stands.Status, stands.Reason), RetryAfter: orNull(RetryAfter(stands.Status)),
 		Poll:        "/v1/operations/" + o.OperationID,
 		Fingerprint: o.Fingerprint, Words: Words(o.Fingerprint), Attempts: o.Attempts,
-		DuplicateOf: orNull(o.DuplicateOf), Detail: prefix + detail(stands),
+		DuplicateOf: orNull(o.DuplicateOf), Detail: prefix + detail(stands), before: prefix,
 		CreatedAt: stamp(o.CreatedAt), UpdatedAt: stamp(max(o.UpdatedAt, stands.UpdatedAt)),
 	}
 	if stands.Status == Confirmed {
@@ -84,16 +91,55 @@ func (e Envelope) Resendable(until, now int64) Envelope {
 func (e Envelope) Paused(p Pause) Envelope {
 	if p.At > 0 && e.Status == Ready {
 		e.Detail += " A person has paused its rail " + p.Rail + ": nothing is sent on it until a person resumes it, and then this goes out by itself. Keep waiting."
-		e.pausedAt = p.At
-		if seconds := RetryAfter(UnknownHold); e.RetryAfter != nil {
-			e.RetryAfter = &seconds
-		}
+		e = e.patient(fmt.Sprint("paused ", p.At))
 	}
 	return e
 }
 
-// PausedAt is since when its rail is paused; 0: it is not, or that does not matter.
-func (e Envelope) PausedAt() int64 { return e.pausedAt }
+// patient is an envelope of what goes on only when something else happened.
+func (e Envelope) patient(why string) Envelope {
+	if seconds := RetryAfter(UnknownHold); e.RetryAfter != nil {
+		e.RetryAfter = &seconds
+	}
+	e.beside = append(slices.Clone(e.beside), why)
+	return e
+}
+
+// Waiting says of what is allowed to be sent which operations come before it.
+func (e Envelope) Waiting(first []string) Envelope {
+	if len(first) == 0 || e.Status != Ready {
+		return e
+	}
+	named, more := first[:min(len(first), 3)], ""
+	if len(first) > len(named) {
+		more = fmt.Sprintf(" and %d others", len(first)-len(named))
+	}
+	are := "is"
+	if len(first) > 1 {
+		are = "are"
+	}
+	e.Detail = e.before + fmt.Sprintf("It is allowed. It waits until %s%s %s confirmed, and then goes out by itself. Wait and ask for it again later.", strings.Join(named, ", "), more, are) + never
+	return e.patient("waits for " + strings.Join(first, " "))
+}
+
+// Succeeded names the operation that replaced it.
+func (e Envelope) Succeeded(by string) Envelope {
+	if by == "" || e.Status != Rejected {
+		return e
+	}
+	e.ReplacedBy = &by
+	if e.Reason != nil && *e.Reason == Replaced {
+		e.Detail = e.before + "Operation " + by + " replaced it before anything was sent. Ask for " + by + "; stop asking for this one." + never
+	} else {
+		e.Detail = "Operation " + by + " stands in its place now: ask for that one. " + e.Detail
+	}
+	e.beside = append(slices.Clone(e.beside), "replaced by "+by)
+	return e
+}
+
+// Beside is what the envelope says about other things than the operation and its
+// original: it may change while their versions do not. Empty: nothing.
+func (e Envelope) Beside() string { return strings.Join(e.beside, ", ") }
 
 // Saying adds what a person wrote to the agent when they decided. Nothing is
 // added where they wrote nothing.

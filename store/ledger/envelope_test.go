@@ -114,7 +114,7 @@ func TestEnvelopeHasTheContractsNamesInOrder(t *testing.T) {
 	want := `{"operation_id":"inv-481-charge","order_id":"ord_5KZ","action_type":"create_payment",` +
 		`"status":"unknown_hold","reason":"same_reference","terminal":false,` +
 		`"next":"await_human","retry_after":30,"poll":"/v1/operations/inv-481-charge",` +
-		`"fingerprint":"` + o.Fingerprint + `","words":"` + Words(o.Fingerprint) + `","attempts":0,"result":null,"duplicate_of":null,` +
+		`"fingerprint":"` + o.Fingerprint + `","words":"` + Words(o.Fingerprint) + `","attempts":0,"result":null,"duplicate_of":null,"replaced_by":null,` +
 		`"detail":"Nothing was sent: an earlier operation has the same reference. A person decides; wait and ask for it again later. Do not create a new operation for this purchase.",` +
 		`"created_at":"2024-11-04T09:00:00.123Z","updated_at":"2024-11-04T09:00:01.000Z",` +
 		`"overlaps":[{"operation_id":"inv-480-charge","why":["reference equal"]}],` +

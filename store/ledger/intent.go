@@ -1,6 +1,9 @@
 package ledger
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Intent is an id that was given out before anything was planned in detail.
 type Intent struct {
@@ -38,6 +41,15 @@ func (q *Quote) Same(other *Quote) bool {
 	return sameAmount && q.ID == other.ID && strings.EqualFold(q.Currency, other.Currency) && q.Recipient == other.Recipient && q.ExpiresAt == other.ExpiresAt
 }
 
+// Names takes over what an id was given out for where the submission does not
+// repeat it: the operation is then compared and found by it. The payload stays as
+// it came, and nothing is sent that is not in it.
+func (i Intent) Names(o Operation) Operation {
+	o.ReferenceKey = cmp.Or(o.KnownAs(), ReferenceKey(i.Reference))
+	o.RunID, o.Step = cmp.Or(o.RunID, i.RunID), cmp.Or(o.Step, i.Step)
+	return o
+}
+
 // Disagree lists the roles in which an operation differs from its intent.
 func (i Intent) Disagree(o Operation) []string {
 	var roles []string
@@ -46,7 +58,10 @@ func (i Intent) Disagree(o Operation) []string {
 			roles = append(roles, role)
 		}
 	}
-	add(i.Reference == "" || o.Terms.Reference == "" || ReferenceKey(i.Reference) == ReferenceKey(o.Terms.Reference), "reference")
+	agrees := func(mine, theirs string) bool { return mine == "" || theirs == "" || mine == theirs }
+	add(agrees(ReferenceKey(i.Reference), o.KnownAs()), "reference")
+	add(agrees(i.RunID, o.RunID), "run_id")
+	add(agrees(i.Step, o.Step), "step")
 	if q := i.Quote; q != nil {
 		add(q.Amount == nil || o.Terms.HasAmount && o.Terms.Amount == *q.Amount, "amount")
 		add(q.Currency == "" || strings.EqualFold(q.Currency, o.Terms.Currency), "currency")

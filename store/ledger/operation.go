@@ -29,7 +29,10 @@ type Operation struct {
 	RunID       string
 	ParentRunID string
 	Step        string
-	Trace       string // traceparent of the call that submitted it; kept in its first log entry
+	// ReferenceKey is the reference as overlap compares it: the payload's, and
+	// where that has none the one that the id was given out for.
+	ReferenceKey string
+	Trace        string // traceparent of the call that submitted it; kept in its first log entry
 
 	// What the agent said about it, and what it was compared with.
 	DistinctFrom []string

@@ -134,7 +134,7 @@ type comparison struct {
 func compareOperations(draft, e Operation) comparison {
 	a, b := draft.Terms, e.Terms
 	c := comparison{
-		reference:   compareText(ReferenceKey(a.Reference), ReferenceKey(b.Reference)),
+		reference:   compareText(draft.KnownAs(), e.KnownAs()),
 		recipient:   compareText(a.Recipient, b.Recipient),
 		amount:      missing,
 		currency:    compareText(strings.ToUpper(a.Currency), strings.ToUpper(b.Currency)),

@@ -45,7 +45,7 @@ var Problems = []Problem{
 		"The id names an operation with another payload or action type; it is untouched and nothing was sent. Ask for that operation and use its result. Do not create a new operation for this purchase."},
 	{"intent_conflict", "The reference and the step lead to two operations", 409, NextStop, true,
 		"Two recorded operations fit this purchase and only a person can say which one it is. Stop and tell the person you work for. Do not create a new operation for this purchase."},
-	{"already_dispatched", "It was sent already", 409, NextWait, false,
+	{"already_dispatched", "It cannot be taken back any more", 409, NextWait, false,
 		"It cannot be taken back any more: it was sent, or has ended. Wait for its outcome at the poll address. Do not create a new operation for this purchase."},
 	{"body_too_large", "The body is too large", 413, NextFixRequest, false,
 		"Keep the body within 256 KiB. Nothing was recorded or sent."},

@@ -7,6 +7,15 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
+// KnownAs is the reference by which an operation is found and compared, whether
+// it came in the payload or with the intent.
+func (o Operation) KnownAs() string {
+	if o.ReferenceKey != "" {
+		return o.ReferenceKey
+	}
+	return ReferenceKey(o.Terms.Reference)
+}
+
 // ReferenceKey is a reference as overlap compares it. An agent that names the
 // same invoice again writes INV-481, inv-481 or "INV-481 " as it comes; what is
 // sent keeps the spelling that was given.

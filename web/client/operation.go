@@ -50,6 +50,7 @@ type Envelope struct {
 	Attempts    int       `json:"attempts"`
 	Result      *Receipt  `json:"result"`
 	DuplicateOf string    `json:"duplicate_of"`
+	ReplacedBy  string    `json:"replaced_by"`
 	Detail      string    `json:"detail"`
 	CreatedAt   time.Time `json:"created_at"`
 	UpdatedAt   time.Time `json:"updated_at"`
