@@ -188,7 +188,7 @@ func needReason(d Decision) error {
 // Cancel takes an operation back while nothing was sent.
 func (s *Store) Cancel(ctx context.Context, tenant, id string, by ledger.Holder) (ledger.Operation, error) {
 	var after ledger.Operation
-	err := s.change(ctx, func(t *tx) error {
+	err := s.changeTwice(ctx, func(t *tx) error {
 		o, err := t.operation(tenant, id)
 		if err != nil {
 			return err

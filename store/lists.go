@@ -3,9 +3,12 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"holdfast/store/ledger"
 )
@@ -34,7 +37,7 @@ func (s *Store) Operations(ctx context.Context, tenant string, f Filter) (Page, 
 	if f.Limit <= 0 || f.Limit > 200 {
 		f.Limit = 50
 	}
-	beyond, err := readCursor(f.Cursor)
+	beyond, err := s.readCursor(tenant, f.Cursor)
 	if err != nil {
 		return Page{}, err
 	}
@@ -67,7 +70,7 @@ func (s *Store) Operations(ctx context.Context, tenant string, f Filter) (Page, 
 	page := Page{Items: items}
 	if len(items) > f.Limit {
 		page.Items = items[:f.Limit]
-		page.Next = strconv.FormatInt(ids[f.Limit-1], 36)
+		page.Next = s.cursor(tenant, ids[f.Limit-1])
 	}
 	return page, nil
 }
@@ -91,12 +94,22 @@ func statusList(s []ledger.Status) string {
 	return list
 }
 
-func readCursor(c string) (int64, error) {
+// cursor names the last row of a page, with a check that only this ledger can
+// make, and for this tenant: one that no list gave out would show an empty page
+// where there is something.
+func (s *Store) cursor(tenant string, id int64) string {
+	row := strconv.FormatInt(id, 36)
+	sum := sha256.Sum256([]byte(text([]string{"holdfast cursor 1", s.instance, tenant, row})))
+	return row + "-" + hex.EncodeToString(sum[:5])
+}
+
+func (s *Store) readCursor(tenant, c string) (int64, error) {
 	if c == "" {
 		return 0, nil
 	}
-	id, err := strconv.ParseInt(c, 36, 64)
-	if err != nil || id <= 0 {
+	row, _, _ := strings.Cut(c, "-")
+	id, err := strconv.ParseInt(row, 36, 64)
+	if err != nil || id <= 0 || s.cursor(tenant, id) != c {
 		return 0, fmt.Errorf("%w: the cursor is not one that a list gave out", ErrForbidden)
 	}
 	return id, nil

@@ -14,6 +14,11 @@ type BudgetSpent struct{ Sentence string }
 
 func (b BudgetSpent) Error() string { return b.Sentence }
 
+// BudgetRaised refuses to raise what agents may only lower.
+type BudgetRaised struct{ Member, Sentence string }
+
+func (b BudgetRaised) Error() string { return b.Sentence }
+
 // longestLineage bounds how far a run's ancestors are followed.
 const longestLineage = 32
 
@@ -165,13 +170,13 @@ func (s *Store) LowerRun(ctx context.Context, tenant, id, parent string, maxAtte
 		}
 		if maxAttempts != nil {
 			if *maxAttempts > r.MaxAttempts {
-				return fmt.Errorf("%w: max_attempts is %d and may only be lowered here; the configuration raises it", ErrForbidden, r.MaxAttempts)
+				return BudgetRaised{"max_attempts", fmt.Sprintf("The run has max_attempts %d, which may only be lowered here; the configuration raises it.", r.MaxAttempts)}
 			}
 			r.MaxAttempts = *maxAttempts
 		}
 		if deadline != nil {
 			if *deadline > r.Deadline {
-				return fmt.Errorf("%w: the deadline is %s and may only come nearer here; the configuration moves it away", ErrForbidden, stampUTC(r.Deadline))
+				return BudgetRaised{"deadline", fmt.Sprintf("The deadline is %s and may only come nearer here; the configuration moves it away.", stampUTC(r.Deadline))}
 			}
 			r.Deadline = *deadline
 		}

@@ -22,7 +22,7 @@ type Registered struct {
 // the commit that stores it.
 func (s *Store) Submit(ctx context.Context, draft ledger.Operation) (Registered, error) {
 	var r Registered
-	err := s.change(ctx, func(t *tx) error {
+	err := s.changeTwice(ctx, func(t *tx) error {
 		known, err := t.operation(draft.TenantID, draft.OperationID)
 		if err == nil {
 			r = Registered{known, true}

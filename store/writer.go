@@ -62,6 +62,16 @@ func (s *Store) change(ctx context.Context, f func(*tx) error) error {
 	return j.err
 }
 
+// changeTwice makes a change anew where another writer was in between: whoever
+// asked had nothing on a screen that could be outdated.
+func (s *Store) changeTwice(ctx context.Context, f func(*tx) error) error {
+	err := s.change(ctx, f)
+	if errors.Is(err, ErrStale) {
+		err = s.change(ctx, f)
+	}
+	return err
+}
+
 func (w *writer) enqueue(j *job) error {
 	w.door.RLock()
 	defer w.door.RUnlock()

@@ -282,7 +282,7 @@ func (s *Server) takeBack(ctx context.Context, who caller, id string) (answer, e
 	if err != nil {
 		return answer{}, err
 	}
-	if err := who.mayUse(o.ActionType, o.Rail); err != nil {
+	if err := who.mayEnd(o); err != nil {
 		return answer{}, err
 	}
 	o, err = s.Store.Cancel(ctx, o.TenantID, o.OperationID, who.holder())

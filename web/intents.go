@@ -132,7 +132,7 @@ func (s *Server) afterPrevious(ctx context.Context, i ledger.Intent) (string, er
 func (s *Server) readIntent(r memberReader, who caller) (ledger.Intent, error) {
 	want := ledger.Intent{TenantID: who.TenantID, Agent: who.Agent, TokenID: who.ID}
 	want.ActionType, want.Reference = r.text("action_type", 64), r.text("reference", 256)
-	want.RunID, want.Step = r.text("run_id", 128), r.text("step", 128)
+	want.RunID, want.Step = r.line("run_id", 128), r.line("step", 128)
 	want.Quote = r.quote()
 	if r.wrong != nil {
 		return want, r.wrong

@@ -160,7 +160,11 @@ func (a *naive) ask(method, path string, body any, headers ...string) (next, pol
 
 // buy tries until it is told to stop, or gives up.
 func (a *naive) buy() {
-	a.freshID()
+	if a.one(3) {
+		a.reserve()
+	} else {
+		a.freshID()
+	}
 	heard := false // it does not go away before it was answered once
 	for turn := 0; turn < 10 || !heard; turn++ {
 		next, poll, err := a.submit()
@@ -222,6 +226,12 @@ func (a *naive) restart() {
 		a.freshID()
 		return
 	}
+	a.reserve()
+}
+
+// reserve asks for the id of the order or the step. Half of the time it then does
+// not repeat what it asked with: the id stands for it.
+func (a *naive) reserve() {
 	a.intents.Add(1)
 	intent, name := map[string]any{"action_type": "pay", "reference": a.order}, "reference"
 	if a.run != "" && a.one(2) {

@@ -145,3 +145,72 @@ func TestQuoteThatSaysNothingUsableIsRefusedByPlace(t *testing.T) {
 		}
 	}
 }
+
+func TestCursorThatNoListGaveOutIsRefused(t *testing.T) {
+	w := newServer(t, apiConfig)
+	a, b := w.agent("t1"), w.agent("t2")
+	for i := range 3 {
+		a.submit(named(fmt.Sprint("op-", i)))
+		b.submit(named(fmt.Sprint("op-", i)))
+	}
+	given := a.get("/v1/operations?limit=1").text("next_cursor")
+	if h := a.get("/v1/operations?limit=1&cursor=" + given); h.Code != 200 || !strings.Contains(h.Body.String(), `"op-1"`) {
+		t.Error("its own cursor: ", h.Body)
+	}
+	row, check, _ := strings.Cut(given, "-")
+	for _, cursor := range []string{"1", "zzz", row, row + "-", "1-" + check, given + "0"} {
+		a.get("/v1/operations?cursor="+cursor).is(t, 400, "invalid_request", "fix_request", false)
+	}
+	b.get("/v1/operations?cursor="+given).is(t, 400, "invalid_request", "fix_request", false)
+}
+
+func TestWhatIsReadOnOneLineCannotBreakIt(t *testing.T) {
+	a := newServer(t, apiConfig).agent("default")
+	for _, member := range []string{"run_id", "parent_run_id", "step", "because"} {
+		for _, odd := range []string{`a\u0000`, `a\nb`, `a\u202eb`, `a\u2066b`, `a\u007f`} {
+			h := a.submit(with("op-A", fmt.Sprintf(`%q:"%s"`, member, odd)))
+			h.is(t, 400, "malformed_json", "fix_request", false)
+			if h.text("pointer") != "/"+member {
+				t.Errorf("%s %s is answered %s", member, odd, h.Body)
+			}
+		}
+	}
+	a.absent("op-A")
+	if h := a.intend(`{"action_type":"pay","run_id":"r\n","step":"s"}`); h.Code != 400 || h.text("pointer") != "/run_id" {
+		t.Error("an intent: ", h.Body)
+	}
+}
+
+func TestSmallTokenEndsNothingLarge(t *testing.T) {
+	w := newServer(t, apiConfig)
+	a := w.agent("default")
+	a.submit(named("op-A")).is(t, 202, "", "wait", false)
+	most := int64(100)
+	token, _, err := IssueToken(t.Context(), w.Store, ledger.TokenRecord{TenantID: "default", Agent: "small", Scopes: Scopes, MaxAmount: &most, Currency: "EUR",
+		ExpiresAt: w.Store.Now() + 3_600_000}, ledger.Holder{Kind: ledger.Person, Name: "test"})
+	must(t, err)
+	small := agent{w, "default", token}
+	small.call(http.MethodPost, "/v1/operations/op-A/cancel", "").is(t, 403, "forbidden", "stop", true)
+	small.submit(replacing("op-B", "op-A", "4800", "50")).is(t, 403, "forbidden", "stop", true)
+	a.is("op-A", ledger.Ready, "")
+}
+
+func TestRunThatIsOverHasNothingLeft(t *testing.T) {
+	w := newServer(t, runsConfig)
+	a := w.agent("default")
+	a.lower("run-9", `{"max_attempts":1}`).has(t, 0, 1)
+	if h := a.run("run-9"); !strings.Contains(h.text("detail"), "1 retry is left") {
+		t.Error("it reads ", h.Body)
+	}
+	for body, pointer := range map[string]string{`{"max_attempts":9}`: "/max_attempts", `{"deadline":"2027-03-04T10:00:00Z"}`: "/deadline"} {
+		h := a.lower("run-9", body)
+		if h.Code != 400 || h.text("pointer") != pointer || strings.Contains(h.text("detail"), "Max_") {
+			t.Errorf("%s is answered %s", body, h.Body)
+		}
+	}
+	h := a.lower("run-9", `{"deadline":"2026-03-04T08:00:00Z"}`)
+	h.has(t, 0, 0)
+	if !strings.Contains(h.text("detail"), "time of the run run-9 is over") {
+		t.Error("it reads ", h.Body)
+	}
+}

@@ -30,17 +30,22 @@ type runBody struct {
 }
 
 func runAnswer(r ledger.Run, now int64) runBody {
-	detail := r.Over(now)
+	detail, left := r.Over(now), r.Left()
+	if detail != "" {
+		left = 0 // whatever was not used
+	}
 	switch {
-	case detail == "" && r.Left() == 0:
+	case detail == "" && left == 1:
+		detail = "1 retry is left, over all layers and until the deadline. First submissions, reading and recorded results are free."
+	case detail == "" && left == 0:
 		detail = "No retries: the first one is refused, and ends the run. First submissions, reading and recorded results are free."
 	case detail == "":
-		detail = fmt.Sprintf("%d retries are left, over all layers and until the deadline. First submissions, reading and recorded results are free.", r.Left())
+		detail = fmt.Sprintf("%d retries are left, over all layers and until the deadline. First submissions, reading and recorded results are free.", left)
 	default:
 		detail += " Stop and tell the person you work for; reading operations and their results stays free."
 	}
 	return runBody{RunID: r.RunID, ParentRunID: given(r.ParentRunID), MaxAttempts: r.MaxAttempts, Deadline: utc(r.Deadline),
-		Used: r.Used, Left: r.Left(), ByLayer: r.ByLayer, Stopped: r.StoppedAt > 0, Detail: detail}
+		Used: r.Used, Left: left, ByLayer: r.ByLayer, Stopped: r.StoppedAt > 0, Detail: detail}
 }
 
 // showRun answers GET /v1/runs/{run_id}.
@@ -72,7 +77,7 @@ func (s *Server) lowerRun(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	parent := in.text("parent_run_id", 128)
+	parent := in.line("parent_run_id", 128)
 	most := in.integer("max_attempts")
 	var deadline *int64
 	if at := in.text("deadline", 64); at != "" {
@@ -91,7 +96,7 @@ func (s *Server) lowerRun(c echo.Context) error {
 	}
 	id := runID(c)
 	if id == "" {
-		return newProblem("invalid_request", "run_id: use 1 to 128 bytes. Nothing was recorded.")
+		return newProblem("invalid_request", "run_id: use 1 to 128 bytes, without control characters. Nothing was recorded.")
 	}
 	var attempts *int
 	if most != nil {
@@ -125,7 +130,7 @@ func (s *Server) reportAttempts(c echo.Context) error {
 	}
 	id := runID(c)
 	if id == "" {
-		return newProblem("invalid_request", "run_id: use 1 to 128 bytes. Nothing was recorded.")
+		return newProblem("invalid_request", "run_id: use 1 to 128 bytes, without control characters. Nothing was recorded.")
 	}
 	r, err := s.Store.ReportAttempts(c.Request().Context(), who.TenantID, id, layer, int(*count))
 	return s.answerRun(c, r, err)
@@ -140,11 +145,12 @@ func (s *Server) answerRun(c echo.Context, r ledger.Run, err error) error {
 }
 
 func (s *Server) describeRun(r ledger.Run, err error) (answer, error) {
+	var raised store.BudgetRaised
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return answer{}, newProblem("not_found", "No run of this tenant has that name; it begins with its first operation.")
-	case errors.Is(err, store.ErrForbidden):
-		return answer{}, newProblem("invalid_request", sentence(err))
+	case errors.As(err, &raised):
+		return answer{}, misplaced("/"+raised.Member, "%s", raised.Sentence)
 	case err != nil:
 		return answer{}, err
 	}
@@ -161,7 +167,7 @@ func runID(c echo.Context) string {
 		}
 		id = unescaped
 	}
-	if len(id) > 128 {
+	if len(id) > 128 || strings.ContainsFunc(id, misleads) {
 		return ""
 	}
 	return id

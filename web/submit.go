@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/labstack/echo/v4"
 
@@ -246,8 +247,8 @@ func readSubmission(c echo.Context) (submission, error) {
 // transport has for it.
 func (r *memberReader) submission(trace string, keys []string) (submission, error) {
 	sub := submission{
-		actionType: r.text("action_type", 64), runID: r.text("run_id", 128), parentRunID: r.text("parent_run_id", 128), step: r.text("step", 128),
-		because: r.text("because", 1000), replaces: r.text("replaces", 128),
+		actionType: r.text("action_type", 64), runID: r.line("run_id", 128), parentRunID: r.line("parent_run_id", 128), step: r.line("step", 128),
+		because: r.line("because", 1000), replaces: r.text("replaces", 128),
 		distinctFrom: r.texts("distinct_from"), after: r.texts("after"),
 	}
 	payload, given := r.members["payload"]
@@ -417,6 +418,18 @@ func (r *memberReader) text(name string, most int) string {
 	return s
 }
 
+// line reads an optional string that people read on one line: nothing in it may
+// break it or turn it round.
+func (r *memberReader) line(name string, most int) string {
+	s := r.text(name, most)
+	if strings.ContainsFunc(s, misleads) {
+		r.refuse("/"+name, "leave out control characters and marks that change the direction of writing", true)
+	}
+	return s
+}
+
+func misleads(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
 func (r *memberReader) texts(name string) []string {
 	v, given := r.members[name]
 	if !given {
@@ -467,8 +480,7 @@ func (s *Server) draft(who caller, sub submission) (ledger.Operation, error) {
 	}, nil
 }
 
-// mayReplace checks that the token may use the action type of the operation that
-// is to end. One that is not there is the store's to refuse.
+// mayReplace checks that the token may end the operation that is to be replaced. One that is not there is the store's to refuse.
 func (s *Server) mayReplace(ctx context.Context, who caller, id string) error {
 	if id == "" {
 		return nil
@@ -480,7 +492,16 @@ func (s *Server) mayReplace(ctx context.Context, who caller, id string) error {
 	if err != nil {
 		return err
 	}
-	return who.mayUse(o.ActionType, o.Rail)
+	return who.mayEnd(o)
+}
+
+// mayEnd checks that the token could have submitted what it is to take back or to
+// replace.
+func (c caller) mayEnd(o ledger.Operation) error {
+	if err := c.mayUse(o.ActionType, o.Rail); err != nil {
+		return err
+	}
+	return c.maySpend(o.Terms)
 }
 
 // mayUse checks a token's own narrowing to action types and rails.

@@ -148,6 +148,9 @@ func (s *Server) problemOf(err error, requestID, route string) problem {
 	if p, ok := errors.AsType[problem](err); ok {
 		return p
 	}
+	if errors.Is(err, store.ErrStale) { // twice: others change it at this very moment
+		return newProblem("in_progress", "The operation changed while this was done, so nothing was. Wait a moment and send the same once more. Do not create a new operation for this purchase.")
+	}
 	if !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		s.Log.Error("a request could not be answered", "request_id", requestID, "path", route, "error", err)
 	}

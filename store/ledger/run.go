@@ -59,6 +59,9 @@ func (r Run) Over(now int64) string {
 		if r.MaxAttempts == 0 {
 			return fmt.Sprintf("The run %s has no retries, and something of it was to be repeated.", r.RunID)
 		}
+		if r.MaxAttempts == 1 {
+			return fmt.Sprintf("The run %s has used up its one retry.", r.RunID)
+		}
 		return fmt.Sprintf("The run %s has used up its %d retries.", r.RunID, r.MaxAttempts)
 	}
 	return fmt.Sprintf("The time of the run %s is over.", r.RunID)
