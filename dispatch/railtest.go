@@ -59,10 +59,16 @@ func (t RailTest) Run(ctx context.Context) ([]ledger.RailFinding, error) {
 		seen, ok := t.find(ctx, o, sent.id)
 		found("lookup", fmt.Sprintf("found by its stamp, not later than %s", t.Promise.Lookup.Lag), seen, ok)
 	}
-	if t.Promise.Dedupe.By == ledger.DedupeKey {
+	if by := t.Promise.Dedupe.By; by == ledger.DedupeKey || by == ledger.DedupeNatural {
+		promised := "a repeat under the same key gives the same receipt"
+		if by == ledger.DedupeNatural {
+			promised = "a repeat is the same by nature and gives the same receipt"
+		}
 		again := t.send(ctx, o, request)
 		replay := t.receipt(o, again)
-		found("replay", "a repeat under the same key gives the same receipt", answerWords(again, replay), replay.id == sent.id)
+		found("replay", promised, answerWords(again, replay), replay.id == sent.id)
+	}
+	if t.Promise.Dedupe.By == ledger.DedupeKey {
 		if other, ok := t.altered(o); ok {
 			seen, ok := t.mismatch(ctx, other, sent.id)
 			found("mismatch", "another request under the same key has no effect of its own", seen, ok)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"testing"
 	"time"
 
@@ -26,19 +29,29 @@ action_types:
 		rail     string // more of the rail's configuration
 		want     map[string]bool
 		effects  int
+		deaf     bool // it has records of others, and ignores what a list is filtered by
 	}{
 		{"it keeps them all", SandboxOptions{Dedupe: true}, "",
-			map[string]bool{"absence": true, "send": true, "lookup": true, "replay": true, "mismatch": true, "once": true}, 1},
+			map[string]bool{"absence": true, "send": true, "lookup": true, "replay": true, "mismatch": true, "once": true}, 1, false},
 		{"it knows no keys", SandboxOptions{}, "",
-			map[string]bool{"absence": true, "send": true, "lookup": true, "replay": false, "mismatch": false, "once": false}, 3},
+			map[string]bool{"absence": true, "send": true, "lookup": true, "replay": false, "mismatch": false, "once": false}, 3, false},
 		{"it knows no keys and promises none", SandboxOptions{}, ", dedupe: { by: none }",
-			map[string]bool{"absence": true, "send": true, "lookup": true, "once": true}, 1},
+			map[string]bool{"absence": true, "send": true, "lookup": true, "once": true}, 1, false},
 		{"its index is late", SandboxOptions{Dedupe: true, Lag: time.Minute}, "",
-			map[string]bool{"absence": true, "send": true, "lookup": false, "replay": true, "mismatch": true, "once": false}, 1},
+			map[string]bool{"absence": true, "send": true, "lookup": false, "replay": true, "mismatch": true, "once": false}, 1, false},
+		{"a repeat is not the same by nature", SandboxOptions{}, ", dedupe: { by: natural }",
+			map[string]bool{"absence": true, "send": true, "lookup": true, "replay": false, "once": false}, 2, false},
+		{"it ignores the filter", SandboxOptions{Dedupe: true}, "",
+			map[string]bool{"absence": false, "send": true, "lookup": true, "replay": true, "mismatch": true, "once": true}, 2, true},
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			provider := openSandbox(t, c.provider)
-			parsed, err := ParseConfig(fmt.Appendf(nil, config, provider.base, c.rail), t.TempDir(), "test.yaml", func(string) (string, bool) { return "", false }, time.Now, nil)
+			base := provider.base
+			if c.deaf {
+				provider.do("POST", "/payments", "theirs", `{"amount":1200,"currency":"EUR","recipient":"acct_1","metadata":{"operation":"ord_theirs"}}`)
+				base = withoutFilter(t, base)
+			}
+			parsed, err := ParseConfig(fmt.Appendf(nil, config, base, c.rail), t.TempDir(), "test.yaml", func(string) (string, bool) { return "", false }, time.Now, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,6 +74,21 @@ action_types:
 			}
 		})
 	}
+}
+
+// withoutFilter is the same provider, which answers a list with all it has.
+func withoutFilter(t *testing.T, base string) string {
+	t.Helper()
+	to, err := url.Parse(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.URL.RawQuery = ""
+	}})
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 func TestRailTestThatTriedNothingHasNotPassed(t *testing.T) {
