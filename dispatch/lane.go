@@ -17,6 +17,7 @@ type lane struct {
 	failures int       // in a row: while there are any, one goes at a time
 	rest     time.Time // until then nothing is claimed
 	quota    quota     // of retries
+	pace     pace      // of all requests
 }
 
 // room is how many more may be claimed now, and how many of them may be retries.
@@ -32,7 +33,7 @@ func (l *lane) room(r *rail.Rail, now time.Time) (room, retries int) {
 	if now.Before(l.rest) || now.Before(r.Breaker().OpenUntil(now)) {
 		return 0, 0
 	}
-	room = max(0, limit-l.inUse)
+	room = min(max(0, limit-l.inUse), l.pace.room(limits.PerSecond, now))
 	return room, min(room, l.quota.retries(limits.Quota, now))
 }
 
@@ -41,6 +42,7 @@ func (l *lane) enter(retry bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inUse++
+	l.pace.begin()
 	if retry {
 		l.quota.retry()
 	}

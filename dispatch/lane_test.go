@@ -102,3 +102,24 @@ func TestProviderThatAsksForItIsLeftAlone(t *testing.T) {
 		t.Error("it is left alone for longer than it asked")
 	}
 }
+
+func TestNoMoreRequestsBeginInASecondThanTheRailTakes(t *testing.T) {
+	now := newClock()
+	r, err := rail.New("card", rail.Config{Adapter: "sandbox", Limits: rail.Limits{PerSecond: 3}}, now.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lane{}
+	began := 0
+	for range 100 { // ten seconds, looked at ten times each
+		for room, _ := l.room(r, now.Now()); room > 0; room, _ = l.room(r, now.Now()) {
+			l.enter(false)
+			l.leave()
+			began++
+		}
+		now.pass(100 * time.Millisecond)
+	}
+	if began < 30 || began > 33 {
+		t.Errorf("%d began in ten seconds of three each", began)
+	}
+}

@@ -266,7 +266,8 @@ func (t *tx) mark(o ledger.Operation, c Claim, sendFor time.Duration, render fun
 	if err := t.addAttempt(a); err != nil {
 		return Marked{}, err
 	}
-	err = t.exec(`update approvals set spent_at = $1 where tenant_id = $2 and operation_id = $3 and decision = 'approve' and voided_at = 0 and spent_at = 0`,
+	// Not before it was given, also where the clock was set back in between.
+	err = t.exec(`update approvals set spent_at = case when decided_at > $1 then decided_at else $1 end where tenant_id = $2 and operation_id = $3 and decision = 'approve' and voided_at = 0 and spent_at = 0`,
 		t.now, o.TenantID, o.OperationID)
 	return Marked{o, a, request, rules.Harmless(o)}, err
 }

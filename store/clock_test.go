@@ -239,3 +239,25 @@ func TestReleasedSendIsHeldWhoseKeyAgedWhileItWaited(t *testing.T) {
 		})
 	}
 }
+
+// The clock is set back between an approval and the send that it is for.
+func TestApprovalIsSpentNoEarlierThanItWasGiven(t *testing.T) {
+	b := newBench(t)
+	b.submit("op", charge, map[string]any{"recipient": "acct_ask"})
+	b.ok(b.decide(b.s.Approve, b.person("ben", "approver"), "op"))
+	b.clock.move(-time.Minute)
+	b.clock.move(time.Second)
+	claims, err := b.s.Claim(b.ctx, "w", tenant, "card", 1, 1)
+	b.ok(err)
+	for range 100 { // it is due when the clock has caught up
+		if len(claims) > 0 {
+			break
+		}
+		b.clock.move(time.Second)
+		claims, err = b.s.Claim(b.ctx, "w", tenant, "card", 1, 1)
+		b.ok(err)
+	}
+	b.clock.move(-30 * time.Second)
+	b.mark(claims[0])
+	b.check()
+}

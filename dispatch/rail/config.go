@@ -138,6 +138,7 @@ type Limits struct {
 	MaxElapsed  Duration   `yaml:"max_elapsed"`
 	Backoff     []Duration `yaml:"backoff"` // shortest, longest
 	Quota       *int       `yaml:"quota"`
+	PerSecond   int        `yaml:"per_second"` // requests begun in a second; zero: as many as there are
 }
 
 // BreakerConfig says when the rail is given a rest.

@@ -91,6 +91,7 @@ func (c Config) promise(name string, base *url.URL) ledger.Rail {
 		Limits: ledger.Limits{
 			Concurrency: *c.Limits.Concurrency,
 			Quota:       *c.Limits.Quota,
+			PerSecond:   c.Limits.PerSecond,
 			MaxAttempts: *c.Limits.MaxAttempts,
 			MaxElapsed:  c.Limits.MaxElapsed.Or(0),
 			BackoffMin:  c.Limits.Backoff[0].Or(0),

@@ -1,8 +1,13 @@
 package rail
 
 import (
+	"cmp"
+	"encoding/base64"
 	"encoding/json"
+	"html"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -34,17 +39,31 @@ func (r *Rail) masked(body []byte) []byte {
 	return []byte(r.masker.Replace(string(body)))
 }
 
-// newMasker knows every configured value, alone, without its scheme, and as
-// JSON would write it. Longer ones come first, so that no part is left over.
+// spellings are the ways in which an answer may repeat a secret: as it is, as
+// JSON, an address or a page would write it, and encoded; longer ones first.
+func spellings(text string) []string {
+	all := []string{text}
+	if quoted, err := json.Marshal(text); err == nil {
+		inside := string(quoted[1 : len(quoted)-1])
+		all = append(all, inside, strings.ReplaceAll(inside, "/", `\/`))
+	}
+	plain := strings.NewReplacer("\\", `\\`, `"`, `\"`).Replace(text) // JSON that escapes no more than it must
+	all = append(all, plain, strings.ReplaceAll(plain, "/", `\/`), url.QueryEscape(text), url.PathEscape(text), html.EscapeString(text),
+		base64.StdEncoding.EncodeToString([]byte(text)), base64.RawURLEncoding.EncodeToString([]byte(text)))
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	return slices.Compact(all)
+}
+
+// newMasker knows every configured value, alone and without its scheme, in all
+// its spellings. Longer ones come first, so that no part is left over.
 func newMasker(secrets []header, also ...Secret) *strings.Replacer {
 	var pairs []string
 	add := func(text string) {
 		if len(text) < shortestMasked {
 			return
 		}
-		pairs = append(pairs, text, dots)
-		if quoted, err := json.Marshal(text); err == nil && string(quoted[1:len(quoted)-1]) != text {
-			pairs = append(pairs, string(quoted[1:len(quoted)-1]), dots)
+		for _, written := range spellings(text) {
+			pairs = append(pairs, written, dots)
 		}
 	}
 	for _, h := range secrets {

@@ -67,6 +67,7 @@ type LookupPromise struct {
 type Limits struct {
 	Concurrency int
 	Quota       int // of retries, see the dispatcher
+	PerSecond   int // requests begun; zero: no limit
 	MaxAttempts int
 	MaxElapsed  time.Duration // since the first mark
 	BackoffMin  time.Duration
