@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	"holdfast/store/ledger"
 )
@@ -31,6 +32,27 @@ const entryColumns = `seq, tenant_id, operation_id, object, object_id, event, ac
 func scanEntry(rows *sql.Rows) (e ledger.Entry, err error) {
 	return e, rows.Scan(&e.Seq, &e.TenantID, &e.OperationID, &e.Object, &e.ObjectID, &e.Event, &e.ActorKind, &e.Actor,
 		&e.From, &e.To, &e.Reason, &e.Sentence, &e.Fact, &e.At)
+}
+
+// lastEntry is the last of these events that happened to a rail, a run or the
+// like: who did it and why. The zero entry: none did.
+func (s *Store) lastEntry(ctx context.Context, tenant, object, id string, events ...string) (e ledger.Entry, err error) {
+	args := []any{tenant, object, id}
+	for _, event := range events {
+		args = append(args, event)
+	}
+	rows, err := s.readers.QueryContext(ctx, `
+		select `+entryColumns+` from action_log
+		where tenant_id = $1 and operation_id = '' and object = $2 and object_id = $3 and event in (`+strings.TrimPrefix(placeholders(4, len(events)), ",")+`)
+		order by seq desc limit 1`, args...)
+	if err != nil {
+		return e, err
+	}
+	found, err := collect(rows, scanEntry)
+	if err != nil || len(found) == 0 {
+		return e, err
+	}
+	return found[0], nil
 }
 
 // Timeline is everything that happened to one operation, oldest first.

@@ -77,19 +77,8 @@ func (t *tx) pause(tenant, rail string) (ledger.Pause, error) {
 
 // LastRailChange is the last entry of the log about a pause of the rail, and of
 // what ended it; the zero entry where there is none.
-func (s *Store) LastRailChange(ctx context.Context, tenant, rail string) (e ledger.Entry, err error) {
-	rows, err := s.readers.QueryContext(ctx, `
-		select `+entryColumns+` from action_log
-		where tenant_id = $1 and operation_id = '' and object = 'rail' and object_id = $2 and event in ('pause', 'resume')
-		order by seq desc limit 1`, tenant, rail)
-	if err != nil {
-		return e, err
-	}
-	found, err := collect(rows, scanEntry)
-	if err != nil || len(found) == 0 {
-		return e, err
-	}
-	return found[0], nil
+func (s *Store) LastRailChange(ctx context.Context, tenant, rail string) (ledger.Entry, error) {
+	return s.lastEntry(ctx, tenant, "rail", rail, "pause", "resume")
 }
 
 // Pause is the pause of one rail; the zero pause where nobody paused it.

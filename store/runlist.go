@@ -142,7 +142,7 @@ func (s *Store) fillStop(ctx context.Context, r *ledger.RunRecord) error {
 	if r.StoppedAt == 0 {
 		return nil
 	}
-	e, err := s.stopOf(ctx, r.Run)
+	e, err := s.lastEntry(ctx, r.TenantID, "run", r.RunID, "stop")
 	if err != nil {
 		return err
 	}

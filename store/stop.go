@@ -95,19 +95,3 @@ func (t *tx) rejectOpen(r ledger.Run, d Decision) (rejected int, err error) {
 	}
 	return rejected, nil
 }
-
-// stopOf reads the entry of the log that says who stopped a run and why.
-func (s *Store) stopOf(ctx context.Context, r ledger.Run) (e ledger.Entry, err error) {
-	rows, err := s.readers.QueryContext(ctx, `
-		select `+entryColumns+` from action_log
-		where tenant_id = $1 and operation_id = '' and object = 'run' and object_id = $2 and event = 'stop'
-		order by seq limit 1`, r.TenantID, r.RunID)
-	if err != nil {
-		return e, err
-	}
-	found, err := collect(rows, scanEntry)
-	if err != nil || len(found) == 0 {
-		return e, err
-	}
-	return found[0], nil
-}
