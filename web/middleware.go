@@ -56,6 +56,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		s.Log.Info("request", "request_id", requestIDOf(c), "method", c.Request().Method, "route", c.Path(),
 			"status", c.Response().Status, "ms", time.Since(start).Milliseconds())
+		s.meter.observe(c, time.Since(start))
 		return nil
 	}
 }
