@@ -16,8 +16,9 @@ import (
 // afterwards only what is new.
 type Tally struct {
 	s        *Store
-	mu       sync.Mutex
-	read     int64 // the last number that is counted
+	turn     chan struct{} // one reads the log, and who waits for that may go away
+	read     int64         // the last number that is counted
+	mu       sync.Mutex    // held over what follows
 	statuses map[ledger.StatusCount]int
 	attempts map[ledger.AttemptCount]int
 	resolved map[ledger.ResolvedCount]*ledger.Spread
@@ -29,14 +30,18 @@ const tallyPage = 20_000
 
 // NewTally makes one that has read nothing.
 func (s *Store) NewTally() *Tally {
-	return &Tally{s: s, statuses: map[ledger.StatusCount]int{}, attempts: map[ledger.AttemptCount]int{}, resolved: map[ledger.ResolvedCount]*ledger.Spread{}}
+	return &Tally{s: s, turn: make(chan struct{}, 1), statuses: map[ledger.StatusCount]int{}, attempts: map[ledger.AttemptCount]int{}, resolved: map[ledger.ResolvedCount]*ledger.Spread{}}
 }
 
 // CatchUp reads what was added to the log. Where the context ends first, what was
 // read stays counted and the next call goes on from there.
 func (a *Tally) CatchUp(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	var last int64
 	if err := a.s.readers.QueryRowContext(ctx, `select coalesce(max(seq), 0) from action_log`).Scan(&last); err != nil {
 		return err
@@ -111,6 +116,8 @@ func (s *Store) endsIn(ctx context.Context, after, to int64) ([]ended, error) {
 }
 
 func (a *Tally) count(changes []changed, ends []ended) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, c := range changes {
 		if c.from != "" {
 			a.statuses[ledger.StatusCount{TenantID: c.tenant, Rail: c.rail, Status: c.from}] -= c.n

@@ -252,4 +252,3 @@ func TestMetricsOfAnUnreadableLedgerAreAnError(t *testing.T) {
 		t.Errorf("%d %.200s", answer.Code, answer.Body)
 	}
 }
-

@@ -41,6 +41,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/operations/:id/done", s.signedIn(s.done))
 	e.GET("/refunds", s.signedIn(s.refunds))
 	e.GET("/rails", s.signedIn(s.rails))
+	e.GET("/rails/numbers", s.signedIn(s.numbers))
 	e.GET("/runs", s.signedIn(s.runs))
 	e.GET("/settings", s.signedIn(s.settings))
 

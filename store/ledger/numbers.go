@@ -154,3 +154,14 @@ type WriterHealth struct {
 	Lost    int // batches of which nothing was kept, or of which that is not known
 	Stopped bool
 }
+
+// Middle is the part in which half of them had ended.
+func (s Spread) Middle() int {
+	below := 0
+	for i, n := range s.Steps {
+		if below += n; 2*below >= s.N {
+			return i
+		}
+	}
+	return len(s.Steps) - 1
+}
