@@ -293,9 +293,10 @@ func (p NumbersPage) owed() []chart {
 			at[title] = i
 			all = append(all, chart{title: title, tone: Amber, heads: []string{"Rail", "Open", "Entries", "Past its day"}})
 		}
-		sum := p.Frame.money(o.Amount, o.Currency)
+		// A receipt names the currency as its provider writes it.
+		sum, late := plainly(p.Frame.money(o.Amount, o.Currency)), plainly(p.Frame.money(o.Late, o.Currency))
 		all[i].bars = append(all[i].bars, chartBar{o.Rail, o.Amount, sum})
-		all[i].rows = append(all[i].rows, []string{o.Rail, sum, grouped(o.N), grouped(o.Overdue) + ", " + p.Frame.money(o.Late, o.Currency)})
+		all[i].rows = append(all[i].rows, []string{o.Rail, sum, grouped(o.N), grouped(o.Overdue) + ", " + late})
 	}
 	for i, c := range all {
 		all[i].says = c.title + ": open on " + some(c.bars, "rail", "rails") + "."

@@ -95,7 +95,7 @@ func TestNoPageCarriesInlineStyleOrScriptOrLoadsFromElsewhere(t *testing.T) {
 // strict holds what the content security policy will enforce.
 func strict(t *testing.T, name string, d document) {
 	t.Helper()
-	allowed := []string{"html", "head", "meta", "title", "link", "script", "body", "a", "p", "b", "strong", "header", "div", "svg", "path", "circle", "span",
+	allowed := []string{"html", "head", "meta", "title", "link", "script", "body", "a", "p", "b", "strong", "header", "div", "svg", "path", "circle", "rect", "text", "span",
 		"bdi", "mark", "form", "label", "input", "button", "details", "summary", "ul", "ol", "li", "section", "nav", "main", "footer", "h1", "h2", "h3", "table", "caption",
 		"thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "code", "time", "q", "i", "br", "fieldset", "legend", "select", "option", "textarea", "datalist", "blockquote"}
 	for n := range d.root.Descendants() {

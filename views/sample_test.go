@@ -355,6 +355,10 @@ func everyPage(t testing.TB) []drawn {
 		add("rails-"+name, views.Rails(r))
 	}
 
+	for name, n := range numbers() {
+		add("numbers-"+name, views.Numbers(n))
+	}
+
 	for i, m := range messages() {
 		add(fmt.Sprintf("message-%d", i), views.Message(m))
 	}
@@ -419,6 +423,48 @@ func rails() map[string]views.RailsPage {
 		"viewer": {Frame: f, Pause: views.Decision{Act: "pause-rail", Why: "This needs the role approver, finance or admin."}, Items: all[:2]},
 		"opened": {Frame: f, Pause: may, Items: all[3:4], Form: views.FormState{Act: "pause-rail", Problem: "A reason is needed.", Values: map[string]string{"rail": "smtp", "reason": "it"}}},
 	}
+}
+
+// numbers are the numbers page in each of its states.
+func numbers() map[string]views.NumbersPage {
+	f := frame(views.AtRails)
+	f.Pages.Rails = true
+	spread := func(took ...int64) (s ledger.Spread) {
+		for _, ms := range took {
+			s.Add(ms)
+		}
+		return s
+	}
+	some := views.NumbersPage{Frame: f, Rails: []string{"bank-eu", "card-eu", "smtp"}, Statements: true,
+		Now: ledger.Numbers{At: now,
+			Open: []ledger.OpenCount{
+				{Rail: "card-eu", ActionType: "create_payment", Status: ledger.Unknown, Sent: true, N: 2, Since: now - 12*minute},
+				{Rail: "card-eu", ActionType: "refund", Status: ledger.UnknownHold, Reason: ledger.KeyExpired, Sent: true, N: 1, Since: now - 2*hour},
+				{Rail: "bank-eu", ActionType: "pay_out", Status: ledger.UnknownHold, Reason: ledger.Inconclusive, Sent: true, N: 1204, Since: now - 3*day},
+				{Rail: "bank-eu", ActionType: "pay_out", Status: ledger.UnknownHold, Reason: ledger.SameRecipientAmount, N: 4, Since: now - hour},
+				{Rail: "bank-eu", ActionType: "pay_out", Status: ledger.AwaitingApproval, N: 7, Since: now - hour},
+			},
+			Owed: []ledger.OwedCount{
+				{Rail: "card-eu", Currency: "EUR", Direction: "we_owe", N: 3, Amount: 31000, Overdue: 1, Late: 4800},
+				{Rail: "bank-eu", Currency: "EUR", Direction: "we_owe", N: 1, Amount: 9000},
+				{Rail: "card-eu", Currency: "USD", Direction: "we_owe", N: 1, Amount: 480000},
+				{Rail: "bank-eu", Currency: "EUR", Direction: "owed_to_us", N: 1, Amount: 120000},
+				{Rail: "smtp", Currency: "EUR", Direction: "we_owe"},
+			}},
+		Happened: ledger.Happened{
+			Attempts: []ledger.AttemptCount{{Rail: "card-eu", Outcome: ledger.AttemptReceipt, N: 48110}, {Rail: "card-eu", Outcome: ledger.AttemptDeclined, N: 902}, {Rail: "card-eu", Outcome: ledger.AttemptUnknown, N: 31}, {Rail: "bank-eu", Outcome: ledger.AttemptNotSent, N: 3}},
+			Resolved: []ledger.ResolvedCount{
+				{Rail: "card-eu", How: ledger.ByLookup, Spread: spread(2*second, 3*second, 40*second, 50*second, 4*minute)},
+				{Rail: "card-eu", How: ledger.ByEvent, Spread: spread(second)},
+				{Rail: "bank-eu", How: ledger.ByPerson, Spread: spread(3*hour, 26*hour)},
+				{Rail: "bank-eu", How: ledger.ByLookup, Spread: spread(20 * minute)},
+			}},
+		Unmatched: []views.AccountLines{{Account: "EUR …4521", Rail: "card-eu", N: 3}, {Account: "USD", Rail: "card-eu"}},
+	}
+	none := views.NumbersPage{Frame: calm(f), Rails: some.Rails, Statements: true, Now: ledger.Numbers{At: now}}
+	counting := some
+	counting.Counting, counting.Happened, counting.Statements = true, ledger.Happened{}, false
+	return map[string]views.NumbersPage{"some": some, "none": none, "counting": counting}
 }
 
 func settings() views.SettingsPage {

@@ -252,3 +252,33 @@ func TestMetricsOfAnUnreadableLedgerAreAnError(t *testing.T) {
 		t.Errorf("%d %.200s", answer.Code, answer.Body)
 	}
 }
+
+// The page says what /metrics says, of one tenant alone.
+func TestNumbersPageIsOfOneTenant(t *testing.T) {
+	w := troubled(t)
+	w.ask(wanted{tenant: "other", currency: "JPY"})
+	mine := w.signIn(w.person("default", "ben@example.com", "viewer")).get("/rails/numbers")
+	shows(t, mine, http.StatusOK, "2 operations are unknown, on 2 rails", "Overlaps another: same reference", "2 unknowns have ended", "Of 6 sends, 4 brought no clear answer at first.",
+		"We owe, EUR: open on 1 rail, the most: wire, €48.00.")
+	theirs := w.signIn(w.person("other", "eve@example.com", "admin")).get("/rails/numbers")
+	shows(t, theirs, http.StatusOK, "1 operation is unknown, on 1 rail", "Nothing is held.", "Nothing that was unknown has ended yet.", "Of 1 send, 1 brought no clear answer at first.", "You owe nobody anything.")
+	if answer := w.do(http.MethodGet, "/rails/numbers", ""); answer.Code != http.StatusSeeOther {
+		t.Errorf("nobody is answered %d", answer.Code)
+	}
+	all := w.scrape()
+	for series, want := range map[string]float64{
+		"holdfast_unknown_operations{action_type=pay,rail=card,tenant=default}":                     1,
+		"holdfast_unknown_operations{action_type=wire,rail=wire,tenant=default}":                    1,
+		"holdfast_unknown_operations{action_type=pay,rail=card,tenant=other}":                       1,
+		"holdfast_unknown_operations{action_type=wire,rail=wire,tenant=other}":                      0,
+		"holdfast_attempts_total{outcome=unknown,rail=wire,tenant=default}":                         2,
+		"holdfast_attempts_total{outcome=unknown,rail=card,tenant=default}":                         2,
+		"holdfast_resolution_seconds_count{how=person,rail=wire,tenant=default}":                    1,
+		"holdfast_resolution_seconds_count{how=lookup,rail=card,tenant=default}":                    1,
+		"holdfast_refunds_owed_minor_units{currency=EUR,direction=we_owe,rail=wire,tenant=default}": 4800,
+	} {
+		if got, ok := all[series]; !ok || got != want {
+			t.Errorf("%s is %v, want %v", series, got, want)
+		}
+	}
+}
