@@ -112,7 +112,7 @@ func (p NumbersPage) unknown() chart {
 	if total == 0 {
 		return c
 	}
-	for _, name := range inOrder(counts) {
+	for _, name := range mostFirst(counts) {
 		n, age := counts[name], "–"
 		text := grouped(n)
 		if n > 0 {
@@ -141,7 +141,7 @@ func (p NumbersPage) held() chart {
 			sent[why] += o.N
 		}
 	}
-	for _, why := range inOrder(counts) {
+	for _, why := range mostFirst(counts) {
 		c.bars = append(c.bars, chartBar{why, int64(counts[why]), grouped(counts[why])})
 		c.rows = append(c.rows, []string{why, grouped(counts[why]), grouped(sent[why])})
 	}
@@ -213,7 +213,7 @@ func (p NumbersPage) resolved() chart {
 		}
 		c.rows = append(c.rows, append(row, grouped(whole.Steps[i])))
 	}
-	c.says = count(whole.N, "unknown has ended", "unknowns have ended") + ", half of them " + names[whole.Middle()] + " or sooner."
+	c.says = count(whole.N, "unknown has ended", "unknowns have ended") + ", half of them " + within(whole.Middle()) + "."
 	return c
 }
 
@@ -243,6 +243,14 @@ func spans() []string {
 	return append(all, "over "+duration(steps[len(steps)-1]))
 }
 
+// within is a part of a spread as the most that it took.
+func within(part int) string {
+	if part == len(ledger.ResolutionSteps) {
+		return "after more than " + duration(ledger.ResolutionSteps[part-1])
+	}
+	return "within " + duration(ledger.ResolutionSteps[part])
+}
+
 func (p NumbersPage) sends() chart {
 	c := chart{title: "How sends ended", empty: "Nothing was sent yet.", tone: Grey, heads: []string{"Rail", "Receipt", "Declined", "Not sent", "No clear answer"}}
 	outcomes := []ledger.AttemptOutcome{ledger.AttemptReceipt, ledger.AttemptDeclined, ledger.AttemptNotSent, ledger.AttemptUnknown}
@@ -262,7 +270,7 @@ func (p NumbersPage) sends() chart {
 	for i, o := range outcomes {
 		text := grouped(totals[o])
 		if totals[o] > 0 {
-			text += fmt.Sprintf(" · %.1f %%", 100*float64(totals[o])/float64(total))
+			text += " · " + share(totals[o], total)
 		}
 		c.bars = append(c.bars, chartBar{c.heads[i+1], int64(totals[o]), text})
 	}
@@ -275,6 +283,19 @@ func (p NumbersPage) sends() chart {
 	}
 	c.says = fmt.Sprintf("Of %s, %s brought no clear answer at first.", count(total, "send", "sends"), grouped(totals[ledger.AttemptUnknown]))
 	return c
+}
+
+// share is a part of a whole; what is there is never told as nothing, nor what is
+// missing as all.
+func share(n, of int) string {
+	switch part := 100 * float64(n) / float64(of); {
+	case part < .1:
+		return "under 0.1 %"
+	case part > 99.9 && n < of:
+		return "over 99.9 %"
+	default:
+		return fmt.Sprintf("%.1f %%", part)
+	}
 }
 
 // owed is one chart a direction and currency: two currencies have no common
@@ -299,7 +320,7 @@ func (p NumbersPage) owed() []chart {
 		all[i].rows = append(all[i].rows, []string{o.Rail, sum, grouped(o.N), grouped(o.Overdue) + ", " + late})
 	}
 	for i, c := range all {
-		all[i].says = c.title + ": open on " + some(c.bars, "rail", "rails") + "."
+		all[i].says = "Open on " + some(c.bars, "rail", "rails") + "."
 	}
 	if len(all) == 0 {
 		all = append(all, chart{title: "Refunds owed", empty: "You owe nobody anything. Nobody owes you anything either."})
@@ -338,6 +359,13 @@ func some(bars []chartBar, one, many string) string {
 		text += ", the most: " + plainly(most.label) + ", " + most.text
 	}
 	return text
+}
+
+// mostFirst names what is counted, the largest count first.
+func mostFirst(all map[string]int) []string {
+	names := inOrder(all)
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(all[b], all[a]) })
+	return names
 }
 
 func inOrder[T any](all map[string]T) []string {

@@ -19,9 +19,9 @@ func TestNumbersPageSaysInWordsWhatItDraws(t *testing.T) {
 	mustSay(t, some,
 		"1,207 operations are unknown, on 2 rails, the most: bank-eu, 1,204, oldest 3 d.", "card-eu 3 2 h 00 m", "smtp 0 –",
 		"1,209 operations wait for a person, for 3 reasons, the most: No clear answer from the provider, 1,204.", "Overlaps another: same recipient and amount 4 0",
-		"9 unknowns have ended, half of them 15 s to 1 m or sooner.", "Within Look-up Event Person All", "1 h to 4 h 0 0 1 1", "24 h to 72 h 0 0 1 1",
-		"Of 49,046 sends, 31 brought no clear answer at first.", "card-eu 48,110 902 0 31",
-		"We owe, EUR: open on 2 rails, the most: card-eu, €310.00.", "card-eu €310.00 3 1, €48.00", "We owe, USD: open on 1 rail, the most: card-eu, $4,800.00.", "bank-eu €1,200.00 1 0, €0.00",
+		"9 unknowns have ended, half of them within 1 m.", "Within Look-up Event Person All", "1 h to 4 h 0 0 1 1", "24 h to 72 h 0 0 1 1",
+		"Of 49,046 sends, 31 brought no clear answer at first.", "card-eu 48,110 902 0 31", "31 · under 0.1 %", "902 · 1.8 %",
+		"We owe, EUR Open on 2 rails, the most: card-eu, €310.00.", "card-eu €310.00 3 1, €48.00", "We owe, USD Open on 1 rail, the most: card-eu, $4,800.00.", "bank-eu €1,200.00 1 0, €0.00",
 		"3 lines in 1 account, the most: EUR …4521 · card-eu, 3.")
 	mustSay(t, draw(t, views.Numbers(numbers()["none"])), "Nothing is unknown.", "Nothing is held.", "Nothing that was unknown has ended yet.", "Nothing was sent yet.",
 		"You owe nobody anything.", "Every line of the statements has its operation.")

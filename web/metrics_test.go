@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -259,7 +261,7 @@ func TestNumbersPageIsOfOneTenant(t *testing.T) {
 	w.ask(wanted{tenant: "other", currency: "JPY"})
 	mine := w.signIn(w.person("default", "ben@example.com", "viewer")).get("/rails/numbers")
 	shows(t, mine, http.StatusOK, "2 operations are unknown, on 2 rails", "Overlaps another: same reference", "2 unknowns have ended", "Of 6 sends, 4 brought no clear answer at first.",
-		"We owe, EUR: open on 1 rail, the most: wire, €48.00.")
+		"Open on 1 rail, the most: wire, €48.00.")
 	theirs := w.signIn(w.person("other", "eve@example.com", "admin")).get("/rails/numbers")
 	shows(t, theirs, http.StatusOK, "1 operation is unknown, on 1 rail", "Nothing is held.", "Nothing that was unknown has ended yet.", "Of 1 send, 1 brought no clear answer at first.", "You owe nobody anything.")
 	if answer := w.do(http.MethodGet, "/rails/numbers", ""); answer.Code != http.StatusSeeOther {
@@ -279,6 +281,34 @@ func TestNumbersPageIsOfOneTenant(t *testing.T) {
 	} {
 		if got, ok := all[series]; !ok || got != want {
 			t.Errorf("%s is %v, want %v", series, got, want)
+		}
+	}
+}
+
+// What is answered is what the document lists, and its rules ask for nothing else.
+func TestMetricsDocumentListsWhatThereIs(t *testing.T) {
+	text, err := os.ReadFile("../docs/metrics.md")
+	must(t, err)
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(holdfast_[a-z_]+)`").FindAllStringSubmatch(string(text), -1) {
+		named[m[1]] = true
+	}
+	w := troubled(t)
+	w.scrape()
+	families, err := w.meter.registry.Gather()
+	must(t, err)
+	there := map[string]bool{}
+	for _, f := range families {
+		if name := f.GetName(); strings.HasPrefix(name, "holdfast_") {
+			there[name] = true
+			if !named[name] {
+				t.Errorf("docs/metrics.md does not list %s", name)
+			}
+		}
+	}
+	for _, name := range regexp.MustCompile(`holdfast_[a-z_]+`).FindAllString(string(text), -1) {
+		if !there[name] {
+			t.Errorf("docs/metrics.md speaks of %s, which is not there", name)
 		}
 	}
 }
