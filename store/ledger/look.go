@@ -42,6 +42,11 @@ func (l Look) Shows(o Operation) bool {
 	return l.Sighted || slices.ContainsFunc(l.Records, func(r Receipt) bool { return r.Stamp == o.OrderID })
 }
 
+// ShowsReceipt reports whether the look saw the operation's own receipt.
+func (l Look) ShowsReceipt(o Operation) bool {
+	return o.Receipt != nil && slices.ContainsFunc(l.Records, func(r Receipt) bool { return r.Stamp == o.OrderID && r.ID == o.Receipt.ID })
+}
+
 // Weigh decides what a look-up proves. A record counts only if it carries our
 // stamp and agrees with what was approved; an empty answer proves something
 // only where the rail's rule says so, and never while a request may still act.
