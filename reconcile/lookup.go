@@ -82,7 +82,7 @@ func (s *Scheduler) lookAtAll(ctx context.Context, due []ledger.Operation, run *
 	}
 	if rail.answered { // what waits for it is due now
 		rail.wasSilent = false
-		if err := s.Store.RecordRailLook(ctx, rail.tenant, rail.rail, true); err != nil {
+		if err := s.Store.RecordRailLook(ctx, rail.tenant, rail.rail, true, due[0].OperationID); err != nil {
 			s.Log.Warn("that a rail answers again was not kept", "tenant", rail.tenant, "rail", rail.rail, "error", err)
 		}
 		return

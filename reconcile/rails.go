@@ -88,7 +88,7 @@ func (s *Scheduler) tellOfRails(ctx context.Context, run *ledger.JobRun, rails l
 			continue
 		}
 		silent := l.silent >= silences || !l.answered
-		if err := s.Store.RecordRailLook(ctx, l.tenant, l.rail, !silent); err != nil {
+		if err := s.Store.RecordRailLook(ctx, l.tenant, l.rail, !silent, ""); err != nil {
 			return err
 		}
 		if !silent {

@@ -20,8 +20,9 @@ func (s *Store) RailLooks(ctx context.Context) ([]ledger.RailLook, error) {
 }
 
 // RecordRailLook keeps whether a rail answered in a run. One that was silent and
-// answers again is asked at once about everything that waits for it.
-func (s *Store) RecordRailLook(ctx context.Context, tenant, rail string, answered bool) error {
+// answers again is asked at once about everything that waits for it, but what it
+// was just asked about.
+func (s *Store) RecordRailLook(ctx context.Context, tenant, rail string, answered bool, about string) error {
 	return s.change(context.WithoutCancel(ctx), func(t *tx) error {
 		l := ledger.RailLook{TenantID: tenant, Rail: rail}
 		err := t.row(`select answered_at, silent_since, silent_runs from rail_looks where tenant_id = $1 and rail = $2`, tenant, rail).
@@ -41,8 +42,8 @@ func (s *Store) RecordRailLook(ctx context.Context, tenant, rail string, answere
 		}
 		// When to ask is a plan and no fact: it has no entry in the log.
 		return t.exec(`
-			update operations set next_look_at = $1 where tenant_id = $2 and rail = $3 and status = 'unknown' and next_look_at > $4`,
-			t.now, tenant, rail, t.now)
+			update operations set next_look_at = $1 where tenant_id = $2 and rail = $3 and status = 'unknown' and next_look_at > $4 and operation_id <> $5`,
+			t.now, tenant, rail, t.now, about)
 	})
 }
 
