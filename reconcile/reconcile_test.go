@@ -57,8 +57,8 @@ rails:
   card: { adapter: sandbox, base_url: %q, quiet: 1s%s }
   down: { adapter: sandbox, base_url: %q, dedupe: { by: none }, quiet: 1s }
 action_types:
-  pay_down: { rail: down, effect: charge, overlap: { mode: "off" }, schema: { type: object, properties: { amount: { type: integer, x-role: amount }, currency: { type: string, x-role: currency } } } }
-  pay: { rail: card, effect: charge, overlap: { mode: "off" }, schema: { type: object, properties: { amount: { type: integer, x-role: amount }, currency: { type: string, x-role: currency } } } }
+  pay_down: { rail: down, effect: charge, overlap: { mode: "off" }, schema: { type: object, properties: { note: { type: string }, amount: { type: integer, x-role: amount }, currency: { type: string, x-role: currency } } } }
+  pay: { rail: card, effect: charge, overlap: { mode: "off" }, schema: { type: object, properties: { note: { type: string }, amount: { type: integer, x-role: amount }, currency: { type: string, x-role: currency } } } }
 policy: [{ name: all, when: {}, then: allow }]
 `, provider.URL, more, down.URL), t.TempDir(), "test.yaml", nil, now, nil)
 	if err != nil {
@@ -87,7 +87,7 @@ func (b *bench) lose(id, action string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	payload, _ := ledger.ParseStrict([]byte(`{"amount":4800,"currency":"EUR"}`))
+	payload, _ := ledger.ParseStrict(fmt.Appendf(nil, `{"amount":4800,"currency":"EUR","note":%q}`, id)) // so that each is a purchase of its own
 	n, wrong := config.Tenants["default"].Rulebook.Actions[action].Normalize(payload)
 	if len(wrong) > 0 {
 		b.t.Fatal(wrong)
