@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -184,16 +185,40 @@ func (t *tx) plan(o ledger.Operation, rules *ledger.Rulebook, rail ledger.Rail, 
 	return planned, t.save(was, planned)
 }
 
-// lateEffect opens a refund owed for an effect that nobody wanted: on an
-// operation that ended without it, or that has its effect already.
+// lateEffect records an effect that an operation did not need. Of one that had
+// ended without any, a person is told as well.
 func (t *tx) lateEffect(o ledger.Operation, r ledger.Receipt, cause string, by ledger.Holder) error {
-	opened, err := t.openRefund(o, r, cause)
-	if err != nil || !opened {
-		return err
+	_, err := t.openLate(o, r, cause, by)
+	return err
+}
+
+func (t *tx) openLate(o ledger.Operation, r ledger.Receipt, cause string, by ledger.Holder) (opened int, err error) {
+	owed, err := t.openRefund(o, r, cause)
+	if err != nil {
+		return 0, err
 	}
-	return t.log(ledger.Entry{TenantID: o.TenantID, OperationID: o.OperationID, Object: "refund_owed", ObjectID: r.ID,
-		Event: "open", ActorKind: by.Kind, Actor: by.Name, From: o.Status, To: o.Status, Reason: o.Reason,
-		Sentence: fmt.Sprintf("The provider also holds %s: a refund is owed (%s).", r.ID, cause), Fact: text(r)})
+	if owed {
+		opened++
+		if err := t.log(ledger.Entry{TenantID: o.TenantID, OperationID: o.OperationID, Object: "refund_owed", ObjectID: r.ID,
+			Event: "open", ActorKind: by.Kind, Actor: by.Name, From: o.Status, To: o.Status, Reason: o.Reason,
+			Sentence: fmt.Sprintf("The provider also holds %s: a refund is owed (%s).", r.ID, cause), Fact: text(r)}); err != nil {
+			return opened, err
+		}
+	}
+	if o.Status != ledger.Rejected {
+		return opened, nil
+	}
+	if !owed { // no money, or known already: asked about once
+		known, err := t.wasAsked(o, ledger.HappenedAfterAll)
+		if err != nil || known {
+			return opened, err
+		}
+	}
+	asked, err := t.openException(o, ledger.HappenedAfterAll, fmt.Sprintf("The provider holds %s, of an operation that ended without it: it happened after all.", cmp.Or(r.ID, "an effect")), by)
+	if asked {
+		opened++
+	}
+	return opened, err
 }
 
 const attemptColumns = `tenant_id, operation_id, number, epoch, fence, worker, provider_key, address, account, request_sha256, marked_at, send_by, outcome, outcome_at, http_status, sentence`

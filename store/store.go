@@ -116,7 +116,10 @@ func (s *Store) open(ctx context.Context) error {
 	if s.readers, err = openReaders(ctx, path); err != nil {
 		return fmt.Errorf("opening %s for reading: %w", path, err)
 	}
-	return s.identify(ctx)
+	if err := s.identify(ctx); err != nil {
+		return err
+	}
+	return s.freeJobs(ctx)
 }
 
 const selectIdentity = `

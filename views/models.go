@@ -131,11 +131,19 @@ type HomePage struct {
 type Need struct {
 	Operation ledger.Operation
 	Refund    *ledger.RefundOwed // set: the row is about this, and Operation is where it came from
+	Exception *Exception         // set: the row is about this, and Operation is what it contradicts
 	Sentence  string             // why it is here
 	Flags     []string           // "new recipient"
 	Since     int64              // since when it waits
 	Until     int64              // when it expires or gets worse; 0: never
 	Holder    string             // who has it, if anybody
+}
+
+// Exception is what contradicts an operation that ended, with who may answer it.
+type Exception struct {
+	ledger.Exception
+	Answer Decision
+	Form   FormState // what was typed, where it was not taken
 }
 
 // Card is one of the first day's three, which tick themselves.

@@ -49,6 +49,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.POST("/rails/pause-rail", s.signedIn(s.pauseRail))
 	e.POST("/rails/resume-rail", s.signedIn(s.resumeRail))
 	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
+	e.POST("/exceptions/set-aside", s.signedIn(s.setAside))
 	e.POST("/settings/run-job", s.signedIn(s.runJob))
 }
 

@@ -155,7 +155,7 @@ func setupProblem(p views.SetupPage, password string) string {
 // nowhere else, so it is drawn at once: after a redirect somebody would have to
 // keep it in between.
 func (s *Server) firstHome(c echo.Context, p ledger.PersonRecord) error {
-	page, err := s.homePage(c, p)
+	page, err := s.homePage(c, p, views.FormState{})
 	if err != nil {
 		return s.trouble(c, p, err)
 	}

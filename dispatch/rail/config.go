@@ -138,6 +138,7 @@ type Limits struct {
 	MaxElapsed  Duration   `yaml:"max_elapsed"`
 	Backoff     []Duration `yaml:"backoff"` // shortest, longest
 	Quota       *int       `yaml:"quota"`
+	Recheck     *int       `yaml:"recheck"`    // operations that ended, looked at once more a day; 200 if left out
 	PerSecond   int        `yaml:"per_second"` // requests begun in a second; zero: as many as there are
 }
 

@@ -47,7 +47,7 @@ func TestExampleOfTheContractIsAccepted(t *testing.T) {
 		Lookup:   ledger.LookupPromise{Possible: true},
 		Compared: ledger.ReceiptFields{Amount: true, Currency: true, Recipient: true},
 		Timeout:  10 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,
-		Limits: ledger.Limits{Concurrency: 8, Quota: 500, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
+		Limits: ledger.Limits{Concurrency: 8, Quota: 500, Recheck: 200, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
 	}
 	if got := r.Promise(); !reflect.DeepEqual(got, want) {
 		t.Errorf("promise\n got %+v\nwant %+v", got, want)
@@ -66,7 +66,7 @@ func TestWhatIsLeftOutPromisesLittle(t *testing.T) {
 		Name: "card", Adapter: "http", Address: "https://api.example.com/v1",
 		Dedupe:  ledger.Dedupe{By: ledger.DedupeNone},
 		Timeout: 10 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,
-		Limits: ledger.Limits{Concurrency: 8, Quota: 500, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
+		Limits: ledger.Limits{Concurrency: 8, Quota: 500, Recheck: 200, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
 	}
 	if got := r.Promise(); !reflect.DeepEqual(got, want) {
 		t.Errorf("promise\n got %+v\nwant %+v", got, want)

@@ -273,6 +273,7 @@ func (f *findings) numbers(c Config) {
 		{"limits.concurrency", *c.Limits.Concurrency, 1},
 		{"limits.max_attempts", *c.Limits.MaxAttempts, 1},
 		{"limits.quota", *c.Limits.Quota, 0},
+		{"limits.recheck", *c.Limits.Recheck, 0},
 		{"limits.per_second", c.Limits.PerSecond, 0},
 		{"breaker.failures", *c.Breaker.Failures, 1},
 	} {

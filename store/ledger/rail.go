@@ -68,6 +68,7 @@ type Limits struct {
 	Concurrency int
 	Quota       int // of retries, see the dispatcher
 	PerSecond   int // requests begun; zero: no limit
+	Recheck     int // operations that ended, looked at once more a day; zero: none
 	MaxAttempts int
 	MaxElapsed  time.Duration // since the first mark
 	BackoffMin  time.Duration
