@@ -128,6 +128,11 @@ func ungroup(s string) (string, error) {
 	if bare == "" || strings.Trim(bare, "0123456789.,") != "" || bare[0] == '.' || bare[0] == ',' || strings.Trim(bare[len(bare)-1:], "0123456789") != "" {
 		return "", errAmount
 	}
+	for i := 1; i < len(bare); i++ {
+		if bare[i] < '0' && bare[i-1] < '0' { // two marks side by side
+			return "", errAmount
+		}
+	}
 	if bare == s {
 		return s, nil
 	}

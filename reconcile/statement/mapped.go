@@ -164,14 +164,17 @@ func (r *mapped) place() error {
 
 // ask asks what the amounts themselves do not say.
 func (r *mapped) ask() error {
-	first := r.t.rows[0]
-	fraction := false
+	fraction, amount := false, max(r.c["amount"], r.c["debit"])
+	at := slices.IndexFunc(r.t.rows, func(row row) bool { return row.cell(amount) != "" })
+	if at < 0 {
+		return nil // nothing to ask about: each line will be refused
+	}
+	first := r.t.rows[at]
 	for _, row := range r.t.rows {
 		code, _ := r.currency(row)
 		digits, _ := r.o.Currencies.Digits(code)
 		fraction = fraction || digits > 0
 	}
-	amount := max(r.c["amount"], r.c["debit"])
 	if r.o.Mapping.Amounts == "" && !r.m.marked() && fraction {
 		return &Question{Key: "amounts", Ask: "What does a whole number in this file count?",
 			Choices:  []Choice{{amountsDecimal, "whole units: 48 is 48.00"}, {amountsMinor, "the smallest units: 4800 is 48.00"}},
