@@ -366,11 +366,12 @@ func (c *camt) days(s *stmt, e *element) error {
 // whatever stands behind it: the bank means its own calendar.
 func (c *camt) moment(e *element) (time.Time, bool, error) {
 	text := strings.TrimSpace(e.text)
-	w, err := readWritten(text[:min(len(text), 10)])
-	if err == nil {
+	day := text[:min(len(text), len(time.DateOnly))]
+	w, err := readWritten(day)
+	if err == nil && len(day) == len(time.DateOnly) {
 		var y, m, d int
 		if y, m, d, err = w.order("iso"); err == nil {
-			rest := text[10:]
+			rest := text[len(day):]
 			if rest == "" || rest[0] != 'T' {
 				if _, bad := readOffset(rest); rest == "" || bad == nil {
 					t, err := dayStart(y, m, d, c.zone)

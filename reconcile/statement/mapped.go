@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/dispatch/rail"
 	"holdfast/store/ledger"
 )
 
@@ -138,10 +139,12 @@ func readMapped(t *table, o Options) (ledger.Statement, error) {
 
 // place finds the columns.
 func (r *mapped) place() error {
-	for _, name := range []string{"id", "provider_id", "amount", "debit", "credit", "indicator", "gross", "fee", "balance", "currency", "date", "time", "reference", "stamp", "counterparty", "hash", "kind", "batch", "text"} {
+	for _, name := range rail.StatementColumns { // in a fixed order, so that the same file gets the same answer
 		r.c[name] = -1
-	}
-	for name, title := range r.o.Mapping.Columns {
+		title := r.o.Mapping.Columns[name]
+		if title == "" {
+			continue
+		}
 		if r.o.Mapping.Header == "none" {
 			n, err := strconv.Atoi(title)
 			if err != nil || n < 1 || n > len(r.t.titles) {
