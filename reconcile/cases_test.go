@@ -87,18 +87,18 @@ func TestCase065ATickIsRunOnceWhateverTheClocksSay(t *testing.T) {
 	b := newBench(t)
 	b.answer.Store(holding(""))
 	noon := time.UnixMilli(b.clock.Load())
-	b.s.tick(t.Context(), "lookup", ledger.BySchedule, noon)
+	b.s.tick(t.Context(), "lookup", ledger.OnSchedule, noon)
 	first, err := b.s.Store.LastRuns(t.Context())
 	if err != nil || len(first) != 1 || first[0].Node != "test" || first[0].ScheduledFor != noon.UnixMilli() {
 		t.Fatal(first, err)
 	}
 	b.clock.Add(200)
-	b.beside("late").tick(t.Context(), "lookup", ledger.BySchedule, noon) // its clock shows noon only now
+	b.beside("late").tick(t.Context(), "lookup", ledger.OnSchedule, noon) // its clock shows noon only now
 	runs, err := b.s.Store.LastRuns(t.Context())
 	if err != nil || len(runs) != 1 || runs[0].Node != "test" {
 		t.Errorf("the tick ran twice: %+v %v", runs, err)
 	}
-	b.beside("late").tick(t.Context(), "lookup", ledger.BySchedule, noon.Add(30*time.Second))
+	b.beside("late").tick(t.Context(), "lookup", ledger.OnSchedule, noon.Add(30*time.Second))
 	if runs, _ := b.s.Store.LastRuns(t.Context()); runs[0].Node != "late" {
 		t.Errorf("the next tick did not run: %+v", runs)
 	}
@@ -109,8 +109,8 @@ func TestAClockThatWasWrongDoesNotStopAJob(t *testing.T) {
 	b := newBench(t)
 	b.answer.Store(holding(""))
 	now := time.UnixMilli(b.clock.Load())
-	b.s.tick(t.Context(), "lookup", ledger.BySchedule, now.AddDate(1, 0, 0))
-	b.beside("right").tick(t.Context(), "lookup", ledger.BySchedule, now)
+	b.s.tick(t.Context(), "lookup", ledger.OnSchedule, now.AddDate(1, 0, 0))
+	b.beside("right").tick(t.Context(), "lookup", ledger.OnSchedule, now)
 	if runs, _ := b.s.Store.LastRuns(t.Context()); runs[0].Node != "right" {
 		t.Errorf("%+v", runs)
 	}
@@ -241,7 +241,7 @@ func TestCase070HoursOfSilenceAreOneProblemOfTheRail(t *testing.T) {
 	for minute := range 180 { // also past the time in which an unknown is held otherwise
 		b.clock.Add(time.Minute.Milliseconds())
 		at := time.UnixMilli(b.clock.Load())
-		b.s.tick(t.Context(), "lookup", ledger.BySchedule, at)
+		b.s.tick(t.Context(), "lookup", ledger.OnSchedule, at)
 		runs, err := b.s.Store.LastRuns(t.Context())
 		if err != nil || len(runs[0].Problems) > 1 || runs[0].Held > 0 {
 			t.Fatalf("minute %d: %+v %v", minute, runs, err)
@@ -263,7 +263,7 @@ func TestCase070HoursOfSilenceAreOneProblemOfTheRail(t *testing.T) {
 		holding(fmt.Sprintf(`{"id":"pay_%s","amount":4800,"currency":"EUR","operation":%q}`, order, order))(w, r)
 	})
 	b.clock.Add((5 * time.Minute).Milliseconds())
-	b.s.tick(t.Context(), "lookup", ledger.BySchedule, time.UnixMilli(b.clock.Load()))
+	b.s.tick(t.Context(), "lookup", ledger.OnSchedule, time.UnixMilli(b.clock.Load()))
 	for i := range many {
 		if o := b.get(fmt.Sprint("n-", i)); o.Status != ledger.Confirmed {
 			t.Fatalf("%s did not settle on the first good pass: %s", o.OperationID, o.Status)

@@ -47,7 +47,7 @@ func (s *Scheduler) railsToAsk(ctx context.Context, run *ledger.JobRun) (lookedA
 		return nil, err
 	}
 	rails, now := lookedAtRails{}, s.Store.Now()
-	asked := run.Why == ledger.ByPerson || run.Why == ledger.ByCommand
+	asked := run.Why == ledger.OnRequest || run.Why == ledger.OnCommand
 	for _, k := range known {
 		l := rails.of(railKey{k.TenantID, k.Rail})
 		l.before, l.wasSilent = k, k.SilentSince > 0

@@ -65,7 +65,7 @@ func (s *Scheduler) Start(ctx context.Context) error {
 		named := make(chan struct{})
 		id = c.Schedule(when, cron.FuncJob(func() {
 			<-named
-			s.tick(ctx, name, ledger.BySchedule, c.Entry(id).Prev)
+			s.tick(ctx, name, ledger.OnSchedule, c.Entry(id).Prev)
 		}))
 		close(named)
 	}
@@ -129,12 +129,12 @@ func (s *Scheduler) tick(ctx context.Context, name string, why ledger.JobWhy, at
 // job that is under way already is waited for, and then run: whoever asks wants
 // to see what is true after asking.
 func (s *Scheduler) Run(ctx context.Context, name string) (ledger.JobRun, error) {
-	return s.runNow(ctx, ledger.JobRun{Job: name, Why: ledger.ByCommand})
+	return s.runNow(ctx, ledger.JobRun{Job: name, Why: ledger.OnCommand})
 }
 
 // RunFor is Run for a person, whose name is kept.
 func (s *Scheduler) RunFor(ctx context.Context, name string, p ledger.PersonRecord) (ledger.JobRun, error) {
-	return s.runNow(ctx, ledger.JobRun{Job: name, Why: ledger.ByPerson, TenantID: p.TenantID, AskedBy: p.Email})
+	return s.runNow(ctx, ledger.JobRun{Job: name, Why: ledger.OnRequest, TenantID: p.TenantID, AskedBy: p.Email})
 }
 
 func (s *Scheduler) runNow(ctx context.Context, run ledger.JobRun) (ledger.JobRun, error) {

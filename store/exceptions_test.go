@@ -168,9 +168,9 @@ func TestAJobLeaseEndsWithItsProcess(t *testing.T) {
 func TestAPersonsRunIsInTheLog(t *testing.T) {
 	b := newBench(t)
 	p := b.person("fin", "finance")
-	lease, err := b.s.BeginJob(b.ctx, ledger.JobRun{Job: "sweep", Node: "a", Why: ledger.ByPerson, TenantID: tenant, AskedBy: p.Email})
+	lease, err := b.s.BeginJob(b.ctx, ledger.JobRun{Job: "sweep", Node: "a", Why: ledger.OnRequest, TenantID: tenant, AskedBy: p.Email})
 	b.ok(err)
-	b.ok(b.s.EndJob(b.ctx, lease, ledger.JobRun{Job: "sweep", Node: "a", Why: ledger.ByPerson, AskedBy: p.Email}))
+	b.ok(b.s.EndJob(b.ctx, lease, ledger.JobRun{Job: "sweep", Node: "a", Why: ledger.OnRequest, AskedBy: p.Email}))
 	log, err := b.s.Audit(b.ctx, tenant, 0, 1)
 	b.ok(err)
 	if got := fmt.Sprint(log[0].Object, log[0].ObjectID, log[0].Event, log[0].Actor); got != "job"+"sweep"+"run"+p.Email {

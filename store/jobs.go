@@ -49,7 +49,7 @@ func (s *Store) BeginJob(ctx context.Context, run ledger.JobRun) (ledger.JobLeas
 			insert into job_leases (job, node, fence, lease_until, ticked_for) values ($1, $2, $3, $4, $5)
 			on conflict (job) do update set node = excluded.node, fence = excluded.fence, lease_until = excluded.lease_until, ticked_for = excluded.ticked_for`,
 			run.Job, run.Node, lease.Fence, t.now+JobLeaseFor.Milliseconds(), ticked)
-		if err != nil || run.Why != ledger.ByPerson {
+		if err != nil || run.Why != ledger.OnRequest {
 			return err
 		}
 		return t.log(ledger.Entry{TenantID: run.TenantID, Object: "job", ObjectID: run.Job, Event: "run", ActorKind: ledger.Person, Actor: run.AskedBy,
@@ -86,7 +86,7 @@ func (s *Store) EndJob(ctx context.Context, l ledger.JobLease, r ledger.JobRun) 
 		if err != nil {
 			return err
 		}
-		if r.Idle() && r.Why != ledger.ByPerson {
+		if r.Idle() && r.Why != ledger.OnRequest {
 			n, err := t.affected(`
 				update job_runs set started_at = $1, finished_at = $2, node = $3, why = $4, scheduled_for = $5, fence = $6
 				where id = (select max(id) from job_runs where job = $7) and looked_at = 0 and opened = 0 and problems = '[]' and asked_by = ''`,

@@ -17,8 +17,8 @@ import (
 
 // whyRun says why a job was run, and by which node.
 func whyRun(r ledger.JobRun) string {
-	why := map[ledger.JobWhy]string{ledger.BySchedule: "by its schedule", ledger.Missed: "for a tick it missed",
-		ledger.ByPerson: "asked for by " + r.AskedBy, ledger.ByCommand: "asked for by a command"}[r.Why]
+	why := map[ledger.JobWhy]string{ledger.OnSchedule: "by its schedule", ledger.Missed: "for a tick it missed",
+		ledger.OnRequest: "asked for by " + r.AskedBy, ledger.OnCommand: "asked for by a command"}[r.Why]
 	if r.Node != "" {
 		why += " on " + r.Node
 	}

@@ -103,7 +103,10 @@ func troubled(t *testing.T) *world {
 		t.Fatal(other.Status)
 	}
 	w.pass(time.Minute)
-	must(t, w.Store.RecordRun(t.Context(), ledger.JobRun{Job: "lookup", StartedAt: w.Store.Now() - 1000, FinishedAt: w.Store.Now(), LookedAt: 2, Problems: []string{"one"}}))
+	run := ledger.JobRun{Job: "lookup", Why: ledger.OnCommand, StartedAt: w.Store.Now() - 1000, FinishedAt: w.Store.Now(), LookedAt: 2, Problems: []string{"one"}}
+	lease, err := w.Store.BeginJob(t.Context(), run)
+	must(t, err)
+	must(t, w.Store.EndJob(t.Context(), lease, run))
 	return w
 }
 

@@ -27,10 +27,10 @@ type JobWhy string
 
 // The reasons of a run.
 const (
-	BySchedule JobWhy = "schedule"
+	OnSchedule JobWhy = "schedule"
 	Missed     JobWhy = "missed" // its tick passed while nobody ran
-	ByPerson   JobWhy = "person"
-	ByCommand  JobWhy = "command"
+	OnRequest  JobWhy = "person"
+	OnCommand  JobWhy = "command"
 )
 
 // JobLease is the right to run a job until it ends. Its fence proves that nobody
