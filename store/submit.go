@@ -130,7 +130,7 @@ func (t *tx) judgeFirst(o ledger.Operation, action *ledger.ActionType, rules *le
 	}
 	o.PolicyVersion, o.PolicyRow, o.Asked = rules.Policy.Version, decision.Row, decision.Asked
 
-	first := happening{by: ledger.Holder{Kind: ledger.Agent, Name: o.Agent}, sentence: decision.Sentence,
+	first := happening{by: o.Requester(), sentence: decision.Sentence,
 		fact: map[string]any{"fingerprint": o.Fingerprint, "policy_row": o.PolicyRow, "overlaps": overlaps, "order_id": o.OrderID, "traceparent": o.Trace}}
 	switch {
 	case decision.Then == "deny":

@@ -7,7 +7,7 @@ import (
 
 // MayApprove says whether a person may decide on an operation that waits for
 // people. This is the one place where four eyes are checked: nobody decides on
-// what an agent of theirs asked for, except where only one enabled person is
+// what they or an agent of theirs asked for, except where only one enabled person is
 // set up in the tenant; then self is true and the decision is stamped
 // self-approved. Where the answer is no, why is the sentence for the person.
 func MayApprove(o Operation, personEmail string, roles []string, people int) (allowed, self bool, why string) {
@@ -38,6 +38,8 @@ func mayDecide(o Operation, personEmail string, roles, of []string, people int, 
 		return true, false, ""
 	case people == 1:
 		return true, true, ""
+	case o.InPerson():
+		return false, false, "You asked for this. Someone else must decide."
 	}
 	return false, false, "You own the token that asked for this. Someone else must decide."
 }

@@ -22,7 +22,8 @@ type Operation struct {
 	RailAccount   string // which credential it named
 	RowHash       string // over all of the above; checked before every send
 
-	// Who asked, and in which run.
+	// Who asked, and in which run. Without an agent and a token, the owner asked
+	// in person: see [Operation.InPerson].
 	Agent       string
 	TokenID     string
 	Owner       string // e-mail of the person who counts as the requester; may be empty
