@@ -48,8 +48,10 @@ func TestPolicyAsksAboutAPersonsWishAsAboutAnAgents(t *testing.T) {
 // A person who left takes what they asked for along, as a revoked token does.
 func TestNothingGoesOutForAPersonWhoMayNoLonger(t *testing.T) {
 	for name, end := range map[string]func(*bench, ledger.PersonRecord){
-		"disabled":      func(b *bench, p ledger.PersonRecord) { b.ok(b.s.DisablePerson(b.ctx, p.Email, root)) },
-		"viewer by now": func(b *bench, p ledger.PersonRecord) { b.ok(b.sql(`update people set roles = '["viewer"]' where id = $1`, p.ID)) },
+		"disabled": func(b *bench, p ledger.PersonRecord) { b.ok(b.s.DisablePerson(b.ctx, p.Email, root)) },
+		"viewer by now": func(b *bench, p ledger.PersonRecord) {
+			b.ok(b.sql(`update people set roles = '["viewer"]' where id = $1`, p.ID))
+		},
 		"of another tenant": func(b *bench, p ledger.PersonRecord) {
 			b.ok(b.sql(`insert into tenants (tenant_id, created_at) values ('other', 0)`))
 			b.ok(b.sql(`update people set tenant_id = 'other' where id = $1`, p.ID))
