@@ -184,7 +184,6 @@ func (t *tx) plan(o ledger.Operation, rules *ledger.Rulebook, rail ledger.Rail, 
 	return planned, t.save(was, planned)
 }
 
-
 const attemptColumns = `tenant_id, operation_id, number, epoch, fence, worker, provider_key, address, account, request_sha256, marked_at, send_by, outcome, outcome_at, http_status, sentence`
 
 func scanAttempt(row scanner) (a ledger.Attempt, err error) {

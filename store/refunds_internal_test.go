@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,8 +35,11 @@ func ledgerBeforeTheJournal(t *testing.T) (folder string) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := db.Exec(`pragma foreign_keys = off`); err != nil { // operations that nobody asks about here
+	if _, err := db.Exec(`insert into tenants (tenant_id, created_at) values ('acme', 1)`); err != nil {
 		t.Fatal(err)
+	}
+	for i, id := range []string{"op-1", "op-2", "op-3"} {
+		insertBlank(t, db, "operations", map[string]any{"id": i + 1, "tenant_id": "acme", "operation_id": id, "order_id": id, "provider_key": id, "status": "confirmed", "version": 1})
 	}
 	if _, err := db.Exec(`
 		insert into meta (key, value) values ('instance', 'x'), ('epoch', '1');
@@ -45,6 +50,34 @@ func ledgerBeforeTheJournal(t *testing.T) (folder string) {
 		t.Fatal(err)
 	}
 	return folder
+}
+
+// insertBlank inserts a row with so much in it and nothing else.
+func insertBlank(t *testing.T, db *sql.DB, table string, values map[string]any) {
+	t.Helper()
+	rows, err := db.Query(`select name, type from pragma_table_info($1)`, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names, marks []string
+	var args []any
+	_, err = collect(rows, func(r *sql.Rows) (struct{}, error) {
+		var name, kind string
+		err := r.Scan(&name, &kind)
+		value, given := values[name]
+		if !given {
+			value = map[string]any{"bigint": 0, "text": "", "blob": []byte{}}[strings.ToLower(kind)]
+		}
+		names, args = append(names, name), append(args, value)
+		marks = append(marks, fmt.Sprintf("$%d", len(args)))
+		return struct{}{}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(fmt.Sprintf(`insert into %s (%s) values (%s)`, table, strings.Join(names, ", "), strings.Join(marks, ", ")), args...); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestWhatWasOwedBeforeTheJournalIsPostedByTheMigration(t *testing.T) {
