@@ -101,7 +101,7 @@ func (t *tx) hearLate(o ledger.Operation, r ledger.Receipt, by ledger.Holder) er
 	if o.Receipt != nil && o.Receipt.ID == r.ID {
 		return nil
 	}
-	return t.lateEffect(o, r, lateCause(o), by)
+	return t.openRefund(o, r, lateCause(o), by)
 }
 
 // quarantine is for a record with our stamp on an operation of which this ledger

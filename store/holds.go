@@ -45,7 +45,7 @@ func (s *Store) Happened(ctx context.Context, tenant, id string, d Decision) (le
 			return after, err
 		}
 		over := *r.Amount - o.Terms.Amount
-		return after, t.lateEffect(after, ledger.Receipt{ID: r.ID, Amount: &over, Currency: r.Currency}, "overcharge", by)
+		return after, t.openRefund(after, ledger.Receipt{ID: r.ID, Amount: &over, Currency: r.Currency}, ledger.CauseOvercharge, by)
 	})
 }
 
@@ -136,7 +136,7 @@ func (s *Store) HappenedTwice(ctx context.Context, tenant, id string, d Decision
 		if err != nil {
 			return o, err
 		}
-		return after, t.lateEffect(after, second, "duplicate_charge", by)
+		return after, t.openRefund(after, second, ledger.CauseDuplicateCharge, by)
 	})
 }
 

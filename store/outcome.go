@@ -68,7 +68,7 @@ func (t *tx) settle(o ledger.Operation, m Marked, answer ledger.Answer, s ledger
 	by := ledger.Holder{Kind: ledger.Worker, Name: m.Attempt.Worker}
 	o.Sighted = o.Sighted || s.Sighted
 	if s.Late != "" {
-		return o, t.lateEffect(o, *answer.Receipt, lateCause(o), by)
+		return o, t.openRefund(o, *answer.Receipt, lateCause(o), by)
 	}
 	// What this attempt resolves counts before the guards are asked: a refusal of
 	// the only attempt leaves none unresolved.
@@ -106,11 +106,11 @@ func (t *tx) settleQuietly(o ledger.Operation, m Marked, answer ledger.Answer, s
 
 // lateCause says what an effect is that an operation did not need: its second
 // one, or the first of one that had ended without.
-func lateCause(o ledger.Operation) string {
+func lateCause(o ledger.Operation) ledger.RefundCause {
 	if o.Status == ledger.Confirmed {
-		return "duplicate_charge"
+		return ledger.CauseDuplicateCharge
 	}
-	return "late_effect"
+	return ledger.CauseLateEffect
 }
 
 // recount sets the number of unresolved attempts from their own rows, so that it
@@ -182,18 +182,6 @@ func (t *tx) plan(o ledger.Operation, rules *ledger.Rulebook, rail ledger.Rail, 
 			}})
 	}
 	return planned, t.save(was, planned)
-}
-
-// lateEffect opens a refund owed for an effect that nobody wanted: on an
-// operation that ended without it, or that has its effect already.
-func (t *tx) lateEffect(o ledger.Operation, r ledger.Receipt, cause string, by ledger.Holder) error {
-	opened, err := t.openRefund(o, r, cause)
-	if err != nil || !opened {
-		return err
-	}
-	return t.log(ledger.Entry{TenantID: o.TenantID, OperationID: o.OperationID, Object: "refund_owed", ObjectID: r.ID,
-		Event: "open", ActorKind: by.Kind, Actor: by.Name, From: o.Status, To: o.Status, Reason: o.Reason,
-		Sentence: fmt.Sprintf("The provider also holds %s: a refund is owed (%s).", r.ID, cause), Fact: text(r)})
 }
 
 const attemptColumns = `tenant_id, operation_id, number, epoch, fence, worker, provider_key, address, account, request_sha256, marked_at, send_by, outcome, outcome_at, http_status, sentence`

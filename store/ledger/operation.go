@@ -231,22 +231,3 @@ type Holder struct {
 	Kind Actor
 	Name string
 }
-
-// RefundOwed is money that went out twice, or too much of it, until it is
-// settled.
-type RefundOwed struct {
-	ID          string
-	TenantID    string
-	OperationID string
-	ReceiptID   string // the effect that should not be; one entry an effect
-	Direction   string // we_owe · owed_to_us
-	Cause       string // duplicate_charge · late_effect · …
-	Rail        string
-	Currency    string
-	Amount      int64
-	Open        int64
-	Status      string
-	Customer    string
-	DueAt       int64
-	OpenedAt    int64
-}

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"holdfast/store/ledger"
+)
+
+// beginSettlement binds an operation to an entry that it is to pay, in the change
+// that registers the operation. An entry has one settlement under way at most,
+// and an operation pays one entry. Where the operation ended at once (policy said
+// no, say), so does the settlement.
+func (t *tx) beginSettlement(e ledger.RefundOwed, operationID, rail string, amount int64, by ledger.Holder, reason string) (ledger.RefundOwed, error) {
+	s := ledger.RefundSettlement{ID: randomID("set_"), TenantID: e.TenantID, Entry: e.ID, Kind: ledger.ByOperation, OperationID: operationID,
+		Rail: rail, Amount: amount, Currency: e.Currency, State: ledger.SettlementOpen, Reason: reason, By: by.Name, At: t.now}
+	e, err := t.refundHappens(e, refundChange{event: ledger.RefundBegin, amount: amount, by: by, settlement: s.ID, reason: reason,
+		sentence: fmt.Sprintf("%s is to pay %s of it.", operationID, t.s.Rulebook(e.TenantID).Currencies.Format(amount, e.Currency)),
+		fact:     map[string]any{"settlement": s.ID, "operation": operationID, "amount": amount, "reason": reason}})
+	if err != nil {
+		return e, err
+	}
+	if err := t.insertSettlement(s); err != nil {
+		return e, err
+	}
+	o, err := t.operation(e.TenantID, operationID)
+	if errors.Is(err, ErrNotFound) {
+		return e, nil // it is registered next; a settlement without it does not commit
+	}
+	if err != nil {
+		return e, err
+	}
+	if err := t.settledBy(o); err != nil {
+		return e, err
+	}
+	return t.refund(e.TenantID, e.ID)
+}
+
+// settledBy tells the entry that an operation pays what became of it. It is
+// called by the one door through which an operation changes its status. Until the
+// operation ends, the entry is being settled, whatever the operation waits for.
+func (t *tx) settledBy(o ledger.Operation) error {
+	if !o.Status.Final() {
+		return nil
+	}
+	s, err := scanSettlement(t.row(`
+		select `+settlementColumns+` from refund_settlements
+		where tenant_id = $1 and operation_id = $2 and kind = 'operation' and state = 'open'`, o.TenantID, o.OperationID))
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	e, err := t.refund(s.TenantID, s.Entry)
+	if err != nil {
+		return err
+	}
+	event, state := ledger.RefundLand, ledger.SettlementLanded
+	sentence := fmt.Sprintf("%s paid %s of it.", o.OperationID, t.s.Rulebook(e.TenantID).Currencies.Format(s.Amount, s.Currency))
+	if o.Status == ledger.Rejected {
+		event, state = ledger.RefundFall, ledger.SettlementFell
+		sentence = fmt.Sprintf("%s was rejected, so its part is owed as before.", o.OperationID)
+	} else if o.Receipt != nil {
+		used, err := t.proofUsed(s.TenantID, s.Rail, o.Receipt.ID)
+		if err != nil {
+			return err
+		}
+		if used == "" {
+			s.Proof = o.Receipt.ID
+		} else if used != s.ID {
+			// One payment settles once: it was recorded by hand before its operation
+			// was heard of.
+			event, state = ledger.RefundFall, ledger.SettlementFell
+			sentence = fmt.Sprintf("%s was confirmed by %s, which counts as a settlement already.", o.OperationID, o.Receipt.ID)
+		}
+	}
+	s.State = state
+	if err := t.endSettlement(s); err != nil {
+		return err
+	}
+	_, err = t.refundHappens(e, refundChange{event: event, amount: s.Amount, by: ledger.Holder{Kind: ledger.Reconciler, Name: "refunds"},
+		settlement: s.ID, sentence: sentence, fact: map[string]any{"settlement": s.ID, "operation": o.OperationID, "amount": s.Amount}})
+	return err
+}
+
+const settlementColumns = `id, tenant_id, entry, kind, coalesce(operation_id, ''), proof, checked, rail, amount, currency, paid_on, state, reason, by, at, ended_at`
+
+func scanSettlement(r scanner) (s ledger.RefundSettlement, err error) {
+	var checked int
+	err = r.Scan(&s.ID, &s.TenantID, &s.Entry, &s.Kind, &s.OperationID, &s.Proof, &checked, &s.Rail, &s.Amount, &s.Currency, &s.PaidOn, &s.State,
+		&s.Reason, &s.By, &s.At, &s.EndedAt)
+	s.Checked = checked == 1
+	return s, notFound(err)
+}
+
+func (t *tx) insertSettlement(s ledger.RefundSettlement) error {
+	return t.exec(`
+		insert into refund_settlements (id, tenant_id, entry, kind, operation_id, proof, checked, rail, amount, currency, paid_on, state, reason, by, at, ended_at)
+		values ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+		s.ID, s.TenantID, s.Entry, s.Kind, s.OperationID, s.Proof, flag(s.Checked), s.Rail, s.Amount, s.Currency, s.PaidOn, s.State, s.Reason, s.By, s.At, s.EndedAt)
+}
+
+func (t *tx) endSettlement(s ledger.RefundSettlement) error {
+	return t.exec(`update refund_settlements set state = $1, proof = $2, ended_at = $3 where id = $4`, s.State, s.Proof, t.now, s.ID)
+}
+
+// proofUsed is the settlement that a proof counted for already; empty: none.
+func (t *tx) proofUsed(tenant, rail, proof string) (settlement string, err error) {
+	err = t.row(`select id from refund_settlements where tenant_id = $1 and rail = $2 and proof = $3 and proof <> ''`, tenant, rail, proof).Scan(&settlement)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return settlement, err
+}
+
+// RefundSettlements lists how an entry was paid, or was to be, oldest first.
+func (s *Store) RefundSettlements(ctx context.Context, tenant, entry string) ([]ledger.RefundSettlement, error) {
+	rows, err := s.readers.QueryContext(ctx, `
+		select `+settlementColumns+` from refund_settlements where tenant_id = $1 and entry = $2 order by at, id`, tenant, entry)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(r *sql.Rows) (ledger.RefundSettlement, error) { return scanSettlement(r) })
+}
