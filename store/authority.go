@@ -63,6 +63,9 @@ func (t *tx) runAllows(o ledger.Operation, by ledger.Holder) (string, error) {
 
 // mayStart judges an operation of which nothing was sent.
 func (t *tx) mayStart(o ledger.Operation, by ledger.Holder, rail ledger.Rail, rules *ledger.Rulebook, decision ledger.Decision) (string, error) {
+	if sentence, err := t.chargeSpent(o); err != nil || sentence != "" {
+		return t.stopWith(o, by, sentence, err)
+	}
 	asked := askedAnew(o, decision, t.now)
 	if o.RailAddress != rail.Address || o.RailAccount != rail.Account {
 		return t.askAgain(o, by, rail, asked, "The rail's address or account changed since this was judged.")

@@ -67,6 +67,9 @@ func (t *tx) register(o ledger.Operation) (ledger.Operation, error) {
 	if original, err := t.cached(o, action); err != nil || original != "" {
 		return t.repeat(o, original, rules, err)
 	}
+	if err := t.keepToCharge(o); err != nil {
+		return o, err
+	}
 	var first happening
 	o, first, err = t.judgeFirst(o, action, rules, replaced)
 	if err != nil {

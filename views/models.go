@@ -236,10 +236,9 @@ type FormState struct {
 
 // RefundOf is the charge that a refund returns, as far as it is known here.
 type RefundOf struct {
-	ID       string            // the charge's id at the provider, as the refund names it
-	Charge   *ledger.Operation // nil: not known here
-	Refunded int64             // by other refunds, confirmed and open
-	Capped   bool              // there are more refunds than were counted
+	ID     string            // the charge's id at the provider, as the refund names it
+	Known  *ledger.Charge    // nil: not known here; its returns are the other refunds, confirmed and open
+	Charge *ledger.Operation // nil: only a refund owed knows of it
 }
 
 // Field is one member of the payload, as the action type's schema names it.

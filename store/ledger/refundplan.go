@@ -27,6 +27,12 @@ type RefundPlan struct {
 	Normal      Normal
 }
 
+// Draft is the operation to register, which a person asked for.
+func (p RefundPlan) Draft(tenant, owner string) Operation {
+	return Operation{TenantID: tenant, OperationID: p.OperationID, ActionType: p.ActionType.Name, Owner: owner,
+		Fingerprint: p.Normal.Fingerprint, Canonical: p.Normal.Canonical, Payload: p.Normal.Payload, Terms: p.Normal.Terms}
+}
+
 // Name is how the settlement is called where the refund can carry a reference.
 // Equal references are the same refund, so each part of an entry has its own.
 func (w RefundWish) Name() string { return fmt.Sprintf("%s-%d", w.Entry.ID, w.Number) }
@@ -72,6 +78,8 @@ func (r Rulebook) checkWish(w RefundWish) error {
 		return noRefund("it is owed to us; record the proof when it has come in.")
 	case w.Amount <= 0:
 		return noRefund("the amount must be more than nothing.")
+	case w.Entry.Settling > 0:
+		return noRefund("a refund of it is under way; what becomes of that one decides how much is owed.")
 	case w.Amount > w.Entry.Open:
 		return noRefund("%s is more than is owed; %s is.", r.Currencies.Format(w.Amount, w.Entry.Currency), r.Currencies.Format(w.Entry.Open, w.Entry.Currency))
 	}
