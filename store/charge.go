@@ -142,7 +142,7 @@ func returnsOf(q querying, tenant string, c ledger.Charge, onlyRail, but string,
 		where e.tenant_id = $1 and e.receipt_id = $2 and e.rail = $8 and e.direction = 'we_owe' and s.currency = $3
 		  and s.state in ('open', 'landed') and coalesce(s.operation_id, '') <> $5
 		  and not exists (select 1 from operations o where o.tenant_id = $1 and o.refund_of = $2
-		      and (o.operation_id = s.operation_id or o.receipt_id = s.proof and s.proof <> ''))
+		      and (o.operation_id = s.operation_id or lower(o.receipt_id) = lower(s.proof) and s.proof <> ''))
 		union all
 		select '', e.amount - coalesce((select sum(p.amount) from refund_postings p where p.entry = e.id and p.account = 'settled'), 0), null, ''
 		from refunds_owed e join operations o on o.tenant_id = e.tenant_id and o.operation_id = e.operation_id

@@ -31,7 +31,8 @@ func shop(t testing.TB) func(*ledger.Rulebook) {
 			r.Actions[name] = a
 		}
 		withCharge := strings.Replace(schema, `"properties": {`, `"required": ["charge", "amount"], "properties": {"charge": {"type": "string", "x-role": "refund_of"},`, 1)
-		add(sale, "card", "charge", schema, &ledger.RefundSpec{ActionType: back, Payload: map[string]any{
+		withCustomer := strings.Replace(schema, `"properties": {`, `"properties": {"customer": {"type": "string", "x-role": "customer"},`, 1)
+		add(sale, "card", "charge", withCustomer, &ledger.RefundSpec{ActionType: back, Payload: map[string]any{
 			"charge": "{receipt_id}", "amount": "{amount}", "currency": "{currency}"}})
 		add(back, "card", "refund", strings.Replace(withCharge, `{"type": "integer", "x-role"`, `{"type": "integer", "minimum": 1, "x-role"`, 1), nil)
 		add(payout, "bank", "payout", schema, nil)
