@@ -225,6 +225,7 @@ func (e RefundOwed) On(event RefundEvent, amount int64) (RefundOwed, []Posting, 
 	after.Version++
 	if event == RefundBounce {
 		after.Reopened++
+		after.OverdueAt = 0
 	}
 	return after, []Posting{{move.from, -amount}, {move.to, amount}}, nil
 }
@@ -319,4 +320,49 @@ type JournalTransaction struct {
 	Reason     string
 	At         int64
 	Postings   []Posting
+}
+
+// RefundParty is with whom, where and in which currency something is owed. Nothing
+// is ever added up across two of them but by who reads it.
+type RefundParty struct {
+	Direction RefundDirection
+	Customer  string
+	Rail      string
+	Currency  string
+}
+
+// RefundBalance is what the journal adds up to for a party.
+type RefundBalance struct {
+	RefundParty
+	Owed     int64
+	Open     int64 // with what is under way
+	Settling int64
+	Settled  int64
+	Waived   int64
+	Entries  int
+}
+
+// Add takes in the sum of one account.
+func (b *RefundBalance) Add(a RefundAccount, sum int64, entries int) {
+	switch a {
+	case AccountOrigin:
+		b.Owed, b.Entries = b.Owed-sum, entries
+	case AccountOpen:
+		b.Open += sum
+	case AccountSettling:
+		b.Open, b.Settling = b.Open+sum, b.Settling+sum
+	case AccountSettled:
+		b.Settled += sum
+	case AccountWaived:
+		b.Waived += sum
+	}
+}
+
+// RefundAge is what is open in a currency, by how many days it has been: up to 7,
+// up to 30, and more.
+type RefundAge struct {
+	Direction RefundDirection
+	Currency  string
+	Open      [3]int64
+	Entries   [3]int
 }
