@@ -196,8 +196,8 @@ func (t *tx) personGone(o ledger.Operation) (string, error) {
 	case p.DisabledAt > 0:
 		return "The person who asked for it was disabled.", nil
 	}
-	if may, _ := ledger.MayAct(p.Email, p.Roles); !may {
-		return "The person who asked for it may no longer decide about money.", nil
+	if may, _ := ledger.MaySettle(p.Email, p.Roles); !may {
+		return "The person who asked for it may no longer settle what is owed.", nil
 	}
 	return "", nil
 }

@@ -3,53 +3,35 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"holdfast/store/ledger"
 )
 
-// GiveBack is what a person who settles an entry through the gateway wants: how
-// much of it goes back now, and over which rail.
+// GiveBack is how much of an entry goes back now, and over which rail.
 type GiveBack struct {
-	Person  ledger.PersonRecord
-	Version int64 // of the entry that was on the screen
-	Amount  int64
-	Rail    string // empty: the one that the money came in by
-	Reason  string
+	Amount int64
+	Rail   string // empty: the one that the money came in by
 }
 
 // SettleByRefund registers the refund of an entry and begins its settlement, in
 // one change. What comes of it, the entry hears from the operation. The refund is
 // an operation like any other, which the person asks for: policy and four eyes
 // judge it.
-func (s *Store) SettleByRefund(ctx context.Context, tenant, entry string, g GiveBack) (e ledger.RefundOwed, o ledger.Operation, err error) {
-	err = s.change(ctx, func(t *tx) error {
-		if e, err = t.refund(tenant, entry); err != nil {
-			return err
+func (s *Store) SettleByRefund(ctx context.Context, tenant, entry string, d RefundDecision, g GiveBack) (ledger.RefundOwed, error) {
+	return s.decideRefund(ctx, tenant, entry, d, func(t *tx, e ledger.RefundOwed, by ledger.Holder) (ledger.RefundOwed, error) {
+		plan, err := t.planRefund(e, g)
+		if err != nil {
+			return e, err
 		}
-		if g.Person.TenantID != tenant {
-			return ErrNotFound
-		}
-		if may, why := ledger.MayAct(g.Person.Email, g.Person.Roles); !may {
-			return fmt.Errorf("%w: %s", ErrForbidden, why)
-		}
-		if e.Version != g.Version {
-			return ErrStale
-		}
-		var plan ledger.RefundPlan
-		if plan, err = t.planRefund(e, g); err != nil {
-			return err
-		}
-		if o, err = t.register(plan.Draft(tenant, g.Person.Email)); err != nil {
-			return err
+		o, err := t.register(plan.Draft(tenant, d.Person.Email))
+		if err != nil {
+			return e, err
 		}
 		if err := t.keepTo(o, e.ReceiptID, e.Rail); err != nil {
-			return err
+			return e, err
 		}
-		e, err = t.beginSettlement(e, o.OperationID, o.Rail, g.Amount, ledger.Holder{Kind: ledger.Person, Name: g.Person.Email}, g.Reason)
-		return err
+		return t.beginSettlement(e, o.OperationID, o.Rail, g.Amount, by, d.Reason)
 	})
-	return e, o, err
 }
 
 func (t *tx) planRefund(e ledger.RefundOwed, g GiveBack) (ledger.RefundPlan, error) {

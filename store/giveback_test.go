@@ -24,18 +24,23 @@ func (b *bench) twice(id string, amount int64) ledger.RefundOwed {
 	return ledger.RefundOwed{}
 }
 
-// giveBack settles a part of an entry as it stands now.
-func (b *bench) giveBack(p ledger.PersonRecord, entry string, amount int64, change ...func(*store.GiveBack)) (ledger.Operation, error) {
+// giveBack settles a part of an entry as it stands now, and returns the operation
+// that is to pay it.
+func (b *bench) giveBack(p ledger.PersonRecord, entry string, amount int64, change ...func(*store.RefundDecision, *store.GiveBack)) (ledger.Operation, error) {
 	b.t.Helper()
-	e, err := b.s.RefundOwed(b.ctx, tenant, entry)
-	b.ok(err)
-	g := store.GiveBack{Person: p, Version: e.Version, Amount: amount}
+	d, g := b.refundDecision(p, entry), store.GiveBack{Amount: amount}
 	for _, c := range change {
-		c(&g)
+		c(&d, &g)
 	}
-	_, o, err := b.s.SettleByRefund(b.ctx, tenant, entry, g)
-	return o, err
+	plan, _ := b.s.PlanRefund(b.ctx, tenant, entry, g)
+	if _, err := b.s.SettleByRefund(b.ctx, tenant, entry, d, g); err != nil {
+		return ledger.Operation{}, err
+	}
+	return b.get(plan.OperationID), nil
 }
+
+// overBank gives back over another rail than the money came in by.
+func overBank(_ *store.RefundDecision, g *store.GiveBack) { g.Rail = "bank" }
 
 // asking lets no refund go without somebody in finance or an approver.
 func asking(t testing.TB) func(*ledger.Rulebook) {
@@ -76,7 +81,7 @@ func TestAButtonPressedTwiceMakesOneRefund(t *testing.T) {
 	fin := b.person("fin", "finance")
 	e := b.twice("op", 1000)
 	b.ok(errOf(b.giveBack(fin, e.ID, 300)))
-	stale := func(g *store.GiveBack) { g.Version = e.Version }
+	stale := func(d *store.RefundDecision, _ *store.GiveBack) { d.Version = e.Version }
 	if _, err := b.giveBack(fin, e.ID, 300, stale); !errors.Is(err, store.ErrStale) {
 		t.Errorf("pressed again: %v", err)
 	}
@@ -156,7 +161,7 @@ func TestAnAgentsRefundAndAPersonsCountTogether(t *testing.T) {
 	if _, err := b.giveBack(fin, e.ID, 300); !errors.As(err, &exceeds) || exceeds.Left != 200 {
 		t.Errorf("beside the agent's: %v", err)
 	}
-	if _, err := b.giveBack(fin, e.ID, 300, func(g *store.GiveBack) { g.Rail = "bank" }); !errors.As(err, &exceeds) || exceeds.Left != 200 {
+	if _, err := b.giveBack(fin, e.ID, 300, overBank); !errors.As(err, &exceeds) || exceeds.Left != 200 {
 		t.Errorf("over another rail: %v", err)
 	}
 	b.wantRefund(e.ID, ledger.RefundIsOwed, 1000, 0, 0)
@@ -171,7 +176,7 @@ func TestWhatGoesBackOverAnotherRailCounts(t *testing.T) {
 	b := newBench(t, shop(t))
 	fin := b.person("fin", "finance")
 	e := b.twice("op", 1000)
-	o, err := b.giveBack(fin, e.ID, 600, func(g *store.GiveBack) { g.Rail = "bank" })
+	o, err := b.giveBack(fin, e.ID, 600, overBank)
 	b.ok(err)
 	if o.Rail != "bank" || o.ActionType != payout || o.Terms.Recipient != "c_91" || o.Terms.RefundOf != "" {
 		t.Fatalf("%+v", o)
@@ -182,7 +187,7 @@ func TestWhatGoesBackOverAnotherRailCounts(t *testing.T) {
 	b.wantRefund(e.ID, ledger.RefundIsOwed, 400, 600, 0)
 	b.wantLeft("ch2-op", 400)
 	b.settle(b.markOf(func() string {
-		o, err := b.giveBack(fin, e.ID, 400, func(g *store.GiveBack) { g.Rail = "bank" })
+		o, err := b.giveBack(fin, e.ID, 400, overBank)
 		b.ok(err)
 		return o.OperationID
 	}(), "bank"), refused)
@@ -210,4 +215,58 @@ func TestATakenNameDoesNotStopASettlement(t *testing.T) {
 	if o.OperationID != "refund-"+e.ID+"-2" {
 		t.Error(o.OperationID)
 	}
+}
+
+// Money that went back outside is known by its proof, and leaves less to give
+// back. Bounced, it leaves as much as before.
+func TestCase094WhatWasGivenBackOutsideCounts(t *testing.T) {
+	b := newBench(t, shop(t))
+	fin := b.person("fin", "finance")
+	b.sold("op", 1000)
+	e, _, err := b.report("op", 300, func(r *store.RefundReport) { r.ReceiptID = "ch-op" })
+	b.ok(err)
+	b.ok(b.prove(fin, e.ID, "re_outside", 300))
+	b.wantLeft("ch-op", 700)
+	if _, err := b.refund("R1", "ch-op", 800); err == nil {
+		t.Error("800 of 1000 passed, and 300 were given back outside")
+	}
+	b.ok(errOf(b.refund("R1", "ch-op", 700)))
+	b.ok(errOf(b.s.Cancel(b.ctx, tenant, "R1", agent)))
+	all, err := b.s.RefundSettlements(b.ctx, tenant, e.ID)
+	b.ok(err)
+	b.ok(errOf(b.s.BounceRefund(b.ctx, tenant, all[0].ID, "the account is closed", root)))
+	b.wantLeft("ch-op", 1000)
+}
+
+// A dispute that was lost returned the money: recorded by its proof, it counts
+// as any refund does. The other way round, it is owed to us.
+func TestCase091ALostDisputeCountsAsMoneyReturned(t *testing.T) {
+	b := newBench(t, shop(t))
+	fin := b.person("fin", "finance")
+	b.sold("op", 1000)
+	e, _, err := b.report("op", 1000, func(r *store.RefundReport) { r.ReceiptID, r.Reason = "ch-op", "dispute du_1 was lost" })
+	b.ok(err)
+	b.ok(b.prove(fin, e.ID, "du_1", 1000))
+	for id, amount := range map[string]int64{"whole": 1000, "tax": 200} {
+		if _, err := b.refund(id, "ch-op", amount); err == nil {
+			t.Errorf("a refund of %d after the dispute was lost", amount)
+		}
+	}
+}
+
+// A refund of ours that bounced has come back, and may be made once more.
+func TestABouncedRefundMayBeMadeAgain(t *testing.T) {
+	b := newBench(t, shop(t))
+	fin := b.person("fin", "finance")
+	e := b.twice("op", 1000)
+	o, err := b.giveBack(fin, e.ID, 1000)
+	b.ok(err)
+	m := b.markOf(o.OperationID, "card")
+	b.settle(m, found(m.Operation, "re_1"))
+	b.wantLeft("ch2-op", 0)
+	all, err := b.s.RefundSettlements(b.ctx, tenant, e.ID)
+	b.ok(err)
+	b.ok(errOf(b.s.BounceRefund(b.ctx, tenant, all[0].ID, "the card is closed", root)))
+	b.wantLeft("ch2-op", 1000)
+	b.ok(errOf(b.giveBack(fin, e.ID, 1000)))
 }
