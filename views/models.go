@@ -281,7 +281,24 @@ type RefundsPage struct {
 	Frame Frame
 	Items []ledger.RefundOwed
 	From  map[string]ledger.Operation // by operation id: where the entries came from
-	Sums  []RailSum
+	// Paying are the operations that pay entries now, by entry.
+	Paying map[string]ledger.Operation
+	Sums   []RailSum
+}
+
+// RefundPage is one entry: why it is owed, how it was and is being paid, and the
+// form that pays it.
+type RefundPage struct {
+	Frame       Frame
+	Entry       ledger.RefundOwed
+	From        *ledger.Operation // where the money went out; nil: reported without one
+	Paying      *ledger.Operation // what pays it now; nil: nothing does
+	Settlements []ledger.RefundSettlement
+	Settle      Decision
+	Rails       []string // over which it may go back, the one it came in by first
+	NextID      string   // what the next refund will be called; empty: none can be made
+	NextWhy     string   // why not
+	Form        FormState
 }
 
 // RailSum is what is owed in one direction on one rail in one currency.

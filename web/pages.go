@@ -40,11 +40,13 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/operations/:id", s.signedIn(s.operation))
 	e.GET("/operations/:id/done", s.signedIn(s.done))
 	e.GET("/refunds", s.signedIn(s.refunds))
+	e.GET("/refunds/:id", s.signedIn(s.refund))
 	e.GET("/rails", s.signedIn(s.rails))
 	e.GET("/runs", s.signedIn(s.runs))
 	e.GET("/settings", s.signedIn(s.settings))
 
 	e.POST("/operations/:id/:act", s.signedIn(s.decide))
+	e.POST("/refunds/:id/settle", s.signedIn(s.settle))
 	e.POST("/rails/pause-rail", s.signedIn(s.pauseRail))
 	e.POST("/rails/resume-rail", s.signedIn(s.resumeRail))
 	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
