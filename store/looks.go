@@ -63,7 +63,7 @@ func (t *tx) weigh(o ledger.Operation, look ledger.Look, by ledger.Holder, backo
 	}
 	if w.Event == ledger.Receive || w.Event == ledger.Mismatch { // extras have a stamp of their own
 		for _, extra := range w.Extra {
-			if err := t.lateEffect(o, extra, "duplicate_charge", by); err != nil {
+			if _, err := t.lateEffect(o, extra, ledger.CauseDuplicateCharge, by); err != nil {
 				return o, err
 			}
 		}
@@ -141,7 +141,7 @@ func (t *tx) lookBack(o ledger.Operation, look ledger.Look, w ledger.Weighing, b
 		if o.Receipt != nil && o.Receipt.ID == r.ID {
 			continue
 		}
-		if err := t.lateEffect(o, r, lateCause(o), by); err != nil {
+		if _, err := t.lateEffect(o, r, lateCause(o), by); err != nil {
 			return o, err
 		}
 	}

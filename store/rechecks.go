@@ -91,7 +91,7 @@ func (t *tx) recheck(o ledger.Operation, look ledger.Look, by ledger.Holder) (c 
 		}
 	}
 	for _, r := range c.Extra {
-		n, err := t.openLate(o, r, lateCause(o), by)
+		n, err := t.lateEffect(o, r, lateCause(o), by)
 		if err != nil {
 			return c, opened, err
 		}

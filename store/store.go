@@ -140,6 +140,7 @@ func (s *Store) identify(ctx context.Context) error {
 		return t.row(`
 			select coalesce(max(id), 0) from (
 				select max(id) as id from operations union all select max(id) as id from job_runs union all select max(id) as id from events
+				union all select max(number) as id from refunds_owed union all select max(id) as id from refund_journal
 			) as used`).Scan(&s.rowIDs.last)
 	})
 }

@@ -244,10 +244,9 @@ type FormState struct {
 
 // RefundOf is the charge that a refund returns, as far as it is known here.
 type RefundOf struct {
-	ID       string            // the charge's id at the provider, as the refund names it
-	Charge   *ledger.Operation // nil: not known here
-	Refunded int64             // by other refunds, confirmed and open
-	Capped   bool              // there are more refunds than were counted
+	ID     string            // the charge's id at the provider, as the refund names it
+	Known  *ledger.Charge    // nil: not known here; its returns are the other refunds, confirmed and open
+	Charge *ledger.Operation // nil: only a refund owed knows of it
 }
 
 // Field is one member of the payload, as the action type's schema names it.
@@ -290,7 +289,24 @@ type RefundsPage struct {
 	Frame Frame
 	Items []ledger.RefundOwed
 	From  map[string]ledger.Operation // by operation id: where the entries came from
-	Sums  []RailSum
+	// Paying are the operations that pay entries now, by entry.
+	Paying map[string]ledger.Operation
+	Sums   []RailSum
+}
+
+// RefundPage is one entry: why it is owed, how it was and is being paid, and the
+// form that pays it.
+type RefundPage struct {
+	Frame       Frame
+	Entry       ledger.RefundOwed
+	From        *ledger.Operation // where the money went out; nil: reported without one
+	Paying      *ledger.Operation // what pays it now; nil: nothing does
+	Settlements []ledger.RefundSettlement
+	Settle      Decision
+	Rails       []string // over which it may go back, the one it came in by first
+	NextID      string   // what the next refund will be called; empty: none can be made
+	NextWhy     string   // why not
+	Form        FormState
 }
 
 // RailSum is what is owed in one direction on one rail in one currency.

@@ -32,7 +32,11 @@ func (s *Server) refunds(c echo.Context, p ledger.PersonRecord) error {
 			from[r.OperationID] = s.veil(p, o)
 		}
 	}
-	return render(c, http.StatusOK, views.Refunds(views.RefundsPage{Frame: f, Items: owed, From: from, Sums: railSums(owed)}))
+	paying, err := s.Store.PayingRefunds(c.Request().Context(), p.TenantID)
+	if err != nil {
+		return err
+	}
+	return render(c, http.StatusOK, views.Refunds(views.RefundsPage{Frame: f, Items: owed, From: from, Paying: paying, Sums: railSums(owed)}))
 }
 
 // railSums adds what is open per direction, rail and currency, and nothing across

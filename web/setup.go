@@ -182,7 +182,7 @@ func (s *Server) firstCurl(c echo.Context, tenant string) string {
 // sentence is what the store says to the person, without the name of the error.
 func sentence(err error) string {
 	text := err.Error()
-	for _, kind := range []error{store.ErrForbidden, ledger.ErrNotAllowed} {
+	for _, kind := range []error{store.ErrForbidden, ledger.ErrNotAllowed, ledger.ErrNoRefund} {
 		text = strings.TrimPrefix(text, kind.Error()+": ")
 	}
 	if text == "" {

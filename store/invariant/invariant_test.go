@@ -153,7 +153,8 @@ func TestEveryInvariantCanFail(t *testing.T) {
 		{"I-32", `insert into migrations (number, name, sha256, applied_at) values (999, 'later', 'x', 0)`},
 		{"I-33", `delete from operations where operation_id = 'ready'`},
 		{"file", `insert into evidence select 'ev_x', tenant_id, 'nothing', attempt, source, finding, sentence, body, sha256, recorded_by, at from evidence limit 1`},
-		{"I-21", `insert into refunds_owed (id, tenant_id, operation_id, receipt_id, direction, cause, rail, currency, amount, open, status, customer, due_at, opened_at) values ('owed_x', 'acme', 'confirmed', 'pay_1', 'we_owe', 'duplicate_charge', 'bank', '', 1, 1, 'owed', '', 0, 0)`},
+		{"I-21", `insert into refunds_owed (number, id, tenant_id, operation_id, receipt_id, direction, cause, rail, instrument, currency, amount, open, status, customer, source, opened_by, reason, reopened, version, overdue_at, due_at, opened_at)
+			values (1, 'owed_x', 'acme', 'confirmed', 'pay_1', 'we_owe', 'duplicate_charge', 'bank', '', '', 1, 1, 'owed', '', 'evidence', '', '', 0, 1, 0, 0, 0)`},
 	} {
 		t.Run(c.name+" "+c.damage[:min(40, len(c.damage))], func(t *testing.T) {
 			s, raw, book := ledgerWithOneOfEach(t)

@@ -74,6 +74,12 @@ func (c Currencies) Short(amount int64, code string) string {
 	return symbol + number
 }
 
+// Plain writes an amount as people type it into a form: 1250.00.
+func (c Currencies) Plain(amount int64, code string) string {
+	digits, _ := c.Digits(code)
+	return decimalString(amount, digits)
+}
+
 func (c Currencies) number(amount int64, code string) (string, bool) {
 	digits, ok := c.Digits(code)
 	if !ok {
