@@ -147,13 +147,6 @@ type BreakerConfig struct {
 	OpenFor  Duration `yaml:"open_for"`
 }
 
-// Statement says how this rail's statements are written.
-type Statement struct {
-	Format  string            `yaml:"format"`
-	Amounts string            `yaml:"amounts"`
-	Columns map[string]string `yaml:"columns"`
-}
-
 // Events says how this rail's webhooks are signed and read.
 type Events struct {
 	Scheme        string         `yaml:"scheme"`

@@ -329,13 +329,7 @@ func (f *findings) receipt(c Config) {
 
 // furnishings looks at the blocks that other parts of the program use.
 func (f *findings) furnishings(c Config) {
-	s := c.Statement
-	if s.Format == "" && (s.Amounts != "" || s.Columns != nil) {
-		f.add("statement.format", "is missing; write csv")
-	}
-	if s.Amounts != "" && s.Amounts != amountsMinor && s.Amounts != amountsDecimal {
-		f.add("statement.amounts", "%q is not one of %s, %s", s.Amounts, amountsMinor, amountsDecimal)
-	}
+	f.statement(c)
 	f.events(c)
 }
 
