@@ -85,7 +85,7 @@ func (s *Server) takeStatement(c echo.Context) error {
 		return statementProblem(err, u.Rail)
 	}
 	status := http.StatusCreated
-	if preview || body.New == 0 {
+	if preview {
 		status = http.StatusOK
 	}
 	return answer{status: status, body: body}.write(c)
