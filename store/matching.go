@@ -193,10 +193,11 @@ func (t *tx) matchCandidates(chunk []ledger.KeptLine) (map[int64][]ledger.MatchC
 	first, last := chunk[0].ID, chunk[len(chunk)-1].ID
 	found := map[int64][]ledger.MatchCandidate{}
 	look := func(rule ledger.MatchRule, owed bool, join string, more ...any) error {
-		// The cross join tells SQLite to begin at the lines, which are few.
+		// The cross join tells SQLite to begin at the lines, which are few. Between
+		// them may stand lines of others: what is found for those nobody asks for.
 		rows, err := t.rows(`
 			select l.id, `+prefixed("o", operationColumns)+` from statement_lines l cross join `+join+`
-			where l.id >= $3 and l.id <= $4 and l.tenant_id = $1 and l.rail = $2 and l.undone = 0 and l.weighed_at = 0`, append([]any{tenant, rail, first, last}, more...)...)
+			where l.id >= $3 and l.id <= $4 and l.undone = 0 and l.weighed_at = 0 and l.state in ('unmatched', 'suggested')`, append([]any{tenant, rail, first, last}, more...)...)
 		if err != nil {
 			return err
 		}
@@ -228,7 +229,7 @@ func (t *tx) matchCandidates(chunk []ledger.KeptLine) (map[int64][]ledger.MatchC
 				and o.rail = $2 and o.attempts > 0`, effect),
 			look(ledger.ByAmountDate, false, `operations o on o.tenant_id = $1 and o.effect = $5 and o.recipient = l.counterparty and o.recipient <> ''
 				and o.currency = l.currency and o.amount in (abs(l.amount), abs(l.gross)) and o.rail = $2 and o.status = 'confirmed'
-				and o.id between $6 and $7`, effect, rowIDNear(earliest-nearWindow), rowIDNear(latest+nearWindow)))
+				and o.id + 0 between $6 and $7`, effect, rowIDNear(earliest-nearWindow), rowIDNear(latest+nearWindow)))
 		if err != nil {
 			return nil, err
 		}
@@ -307,16 +308,20 @@ func (t *tx) fillCandidates(l ledger.KeptLine, all []ledger.MatchCandidate) erro
 // lineOf is the line that an operation is already: the one that is matched with
 // it, or another one of the same kind that bears its receipt's name.
 func (t *tx) lineOf(o ledger.Operation, but ledger.KeptLine) (*ledger.KeptLine, error) {
-	l, err := scanLine(t.row(`
-		select `+prefixed("l", lineColumns)+` from statement_sides o
-		join statement_sides x on x.match_id = o.match_id and x.line_id is not null
-		join statement_lines l on l.id = x.line_id join statements s on `+visible+`
-		where o.tenant_id = $1 and o.operation_id = $2 and o.operation_id <> '' and o.live = 1 order by l.id limit 1`, o.TenantID, o.OperationID))
+	var id int64
+	err := t.row(`
+		select coalesce(min(x.line_id), 0) from statement_sides o cross join statement_sides x
+		where o.tenant_id = $1 and o.operation_id = $2 and o.operation_id <> '' and o.live = 1 and x.match_id = o.match_id and x.line_id is not null`,
+		o.TenantID, o.OperationID).Scan(&id)
+	if err != nil {
+		return nil, err
+	}
+	l, err := t.line(o.TenantID, id)
 	if errors.Is(err, ErrNotFound) && o.Receipt != nil && o.Receipt.ID != "" {
 		l, err = scanLine(t.row(`
 			select `+prefixed("l", lineColumns)+` from statement_lines l join statements s on `+visible+`
 			where l.tenant_id = $1 and l.rail = $2 and l.provider_id = $3 and l.provider_id <> '' and l.id <> $4 and l.kind = $5
-			  and l.provider_id <> $6 order by l.id limit 1`,
+			  and l.provider_id <> $6 limit 1`,
 			o.TenantID, o.Rail, o.Receipt.ID, but.ID, but.Kind, but.ProviderID))
 	}
 	if errors.Is(err, ErrNotFound) {
