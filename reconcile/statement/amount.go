@@ -25,6 +25,8 @@ var symbols = map[string][]string{
 	"€": {"EUR"}, "£": {"GBP", "FKP", "GIP", "SHP", "EGP"}, "¥": {"JPY", "CNY"}, "₹": {"INR"},
 }
 
+var marks = []string{"$", "€", "£", "¥", "₹"} // in a fixed order, so that the same text is read the same way
+
 var directions = map[string]bool{ // true: went out
 	"d": true, "dr": true, "dbit": true, "debit": true, "s": true, "soll": true,
 	"c": false, "cr": false, "crdt": false, "credit": false, "h": false, "haben": false,
@@ -56,7 +58,7 @@ func readNumber(s string) (n number, err error) {
 	for again := true; again && s != ""; {
 		again = false
 		s = strings.TrimSpace(s)
-		for mark := range symbols {
+		for _, mark := range marks {
 			if rest, ok := strings.CutPrefix(s, mark); ok && symbol(mark) {
 				s, again = strings.TrimSpace(rest), true
 			}
@@ -127,6 +129,11 @@ func ungroup(s string) (string, error) {
 	bare := spaces.Replace(s)
 	if bare == "" || strings.Trim(bare, "0123456789.,") != "" || bare[0] == '.' || bare[0] == ',' || strings.Trim(bare[len(bare)-1:], "0123456789") != "" {
 		return "", errAmount
+	}
+	for i := 1; i < len(bare); i++ {
+		if bare[i] < '0' && bare[i-1] < '0' { // two marks side by side
+			return "", errAmount
+		}
 	}
 	if bare == s {
 		return s, nil

@@ -62,14 +62,14 @@ func readBook(text []byte, o Options) (ledger.Statement, error) {
 	case len(b.Effects)+len(b.Data) > lineLimit:
 		return ledger.Statement{}, refuse(0, "", "The book has more than %d effects.", lineLimit)
 	}
-	moved := 0
+	still := 0
 	for i, e := range append(b.Effects, b.Data...) {
 		kind := effectKinds[prefix(e.ID)]
 		if kind == "" && (e.ID == "" || e.Amount != nil) {
 			return ledger.Statement{}, refuse(i+1, "id", "%q is the id of no effect that is known.", short(e.ID))
 		}
 		if kind == "" {
-			moved++
+			still++
 			continue
 		}
 		if e.At == nil {
@@ -95,9 +95,7 @@ func readBook(text []byte, o Options) (ledger.Statement, error) {
 		l.Gross = l.Amount
 		d.Lines = append(d.Lines, l)
 	}
-	if moved > 0 {
-		d.note("%d effects moved no money (mail, records) and are left out.", moved)
-	}
+	d.leftOut(still, "effect", "that moved no money (mail, records)")
 	d.sayTheSign()
 	return d.finish(false)
 }

@@ -366,11 +366,12 @@ func (c *camt) days(s *stmt, e *element) error {
 // whatever stands behind it: the bank means its own calendar.
 func (c *camt) moment(e *element) (time.Time, bool, error) {
 	text := strings.TrimSpace(e.text)
-	w, err := readWritten(text[:min(len(text), 10)])
-	if err == nil {
+	day := text[:min(len(text), len(time.DateOnly))]
+	w, err := readWritten(day)
+	if err == nil && len(day) == len(time.DateOnly) {
 		var y, m, d int
 		if y, m, d, err = w.order("iso"); err == nil {
-			rest := text[10:]
+			rest := text[len(day):]
 			if rest == "" || rest[0] != 'T' {
 				if _, bad := readOffset(rest); rest == "" || bad == nil {
 					t, err := dayStart(y, m, d, c.zone)
@@ -453,6 +454,9 @@ func (c *camt) stated(s *stmt, e *element) error {
 		}
 	case !s.opened: // the day before closed with it
 		s.opening = &amount
+		if s.from.IsZero() && !at.IsZero() {
+			s.from = nextDay(at)
+		}
 	}
 	return nil
 }
@@ -675,19 +679,18 @@ func (c *camt) join() (ledger.Statement, error) {
 		c.Lines = append(c.Lines, s.lines...)
 	}
 	c.Account, c.Currency, c.Opening, c.Closing = account, first.currency, first.opening, last.closing
-	if !first.from.IsZero() && !last.to.IsZero() {
-		c.From, c.To = first.from.UnixMilli(), last.to.UnixMilli()
+	if !first.from.IsZero() {
+		c.From = first.from.UnixMilli()
 	}
-	if n := len(c.stmts) - len(mine); n > 0 {
-		c.note("%d statements of other accounts are left out.", n)
+	if !last.to.IsZero() {
+		c.To = last.to.UnixMilli()
 	}
+	c.leftOut(len(c.stmts)-len(mine), "statement", "of another account")
 	for _, status := range []string{"PDNG", "INFO", "FUTR"} {
-		if n := c.left[status]; n > 0 {
-			c.note("%d entries are %s, not booked, and are left out.", n, status)
-		}
+		c.leftOut(c.left[status], "entry", "with the status "+status+", not booked")
 	}
 	if c.whole > 0 {
-		c.note("%d batches tell no amounts of their parts that make them up, and stay one line each.", c.whole)
+		c.note("The parts of %s do not make up the entry, or have no amounts; it stays one line.", count(c.whole, "batch"))
 	}
 	c.sayTheSign()
 	return c.finish(true)

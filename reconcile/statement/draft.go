@@ -36,6 +36,27 @@ func (d *draft) note(format string, args ...any) {
 	d.Notes = append(d.Notes, fmt.Sprintf(format, args...))
 }
 
+// leftOut notes how much of something is no movement.
+func (d *draft) leftOut(n int, what, why string) {
+	if n > 0 {
+		d.note("Left out: %s %s.", count(n, what), why)
+	}
+}
+
+// count is 1 payment, 2 payments, 3 entries, 4 batches.
+func count(n int, what string) string {
+	switch stem, y := strings.CutSuffix(what, "y"); {
+	case n == 1:
+	case y:
+		what = stem + "ies"
+	case strings.HasSuffix(what, "h"):
+		what += "es"
+	default:
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 // order is our order_id, wherever it stands in a text.
 var order = regexp.MustCompile(`\bord_[0-9A-HJKMNP-TV-Z]{26}\b`)
 
@@ -55,6 +76,9 @@ func orderIn(texts ...string) string {
 func (d *draft) finish(loose bool) (ledger.Statement, error) {
 	if len(d.Lines) == 0 && d.Opening == nil && d.Closing == nil {
 		return ledger.Statement{}, refuse(0, "", "No movement stands in the file. %s", strings.Join(d.Notes, " "))
+	}
+	if d.Lines == nil {
+		d.Lines = []ledger.StatementLine{}
 	}
 	h := sha256.New()
 	var buf []byte
@@ -94,7 +118,7 @@ func (d *draft) finish(loose bool) (ledger.Statement, error) {
 		l.Occurrence = times[name]
 	}
 	if len(twice) > 0 {
-		d.note("%d references stand on more than one line; these lines are known by their content.", len(twice))
+		d.note("More than one line has the reference of another (%s); these lines are known by their content.", count(len(twice), "reference"))
 	}
 	d.period()
 	return d.Statement, d.balance()
@@ -123,7 +147,7 @@ func (d *draft) appendContent(b []byte, l *ledger.StatementLine) []byte {
 // period fills in the days that a file does not state: from its first line's
 // day to the end of its last line's.
 func (d *draft) period() {
-	if len(d.Lines) == 0 || d.From != 0 || d.To != 0 {
+	if len(d.Lines) == 0 {
 		return
 	}
 	first, last := d.Lines[0].At, d.Lines[0].At
@@ -134,7 +158,12 @@ func (d *draft) period() {
 	if start, err := dayStart(f.Year(), int(f.Month()), f.Day(), d.zone); err == nil {
 		f = start
 	}
-	d.From, d.To = f.UnixMilli(), nextDay(time.UnixMilli(last).In(d.zone)).UnixMilli()
+	if d.From == 0 {
+		d.From = f.UnixMilli()
+	}
+	if d.To == 0 {
+		d.To = nextDay(time.UnixMilli(last).In(d.zone)).UnixMilli()
+	}
 }
 
 // balance looks whether opening and lines make closing, where both are stated.
@@ -153,10 +182,10 @@ func (d *draft) balance() error {
 	money := func(n int64) string { return d.o.Currencies.Format(n, d.Currency) }
 	sum, ok := ledger.AddAmounts(*d.Opening, sums[d.Currency])
 	if !ok || sum != *d.Closing {
-		return refuse(0, "", "The file does not add up: opening %s and %d lines of together %s make %s, but it states a closing balance of %s. Lines are missing; export it again.",
-			money(*d.Opening), len(d.Lines), money(sums[d.Currency]), money(sum), money(*d.Closing))
+		return refuse(0, "", "The file does not add up: opening %s and %s of together %s make %s, but it states a closing balance of %s. Lines are missing; export it again.",
+			money(*d.Opening), count(len(d.Lines), "line"), money(sums[d.Currency]), money(sum), money(*d.Closing))
 	}
-	d.note("Opening %s and %d lines make the closing %s that is stated.", money(*d.Opening), len(d.Lines), money(*d.Closing))
+	d.note("Opening %s and %s make the closing %s that is stated.", money(*d.Opening), count(len(d.Lines), "line"), money(*d.Closing))
 	return nil
 }
 

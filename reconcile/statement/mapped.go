@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"holdfast/dispatch/rail"
 	"holdfast/store/ledger"
 )
 
@@ -138,10 +139,12 @@ func readMapped(t *table, o Options) (ledger.Statement, error) {
 
 // place finds the columns.
 func (r *mapped) place() error {
-	for _, name := range []string{"id", "provider_id", "amount", "debit", "credit", "indicator", "gross", "fee", "balance", "currency", "date", "time", "reference", "stamp", "counterparty", "hash", "kind", "batch", "text"} {
+	for _, name := range rail.StatementColumns { // in a fixed order, so that the same file gets the same answer
 		r.c[name] = -1
-	}
-	for name, title := range r.o.Mapping.Columns {
+		title := r.o.Mapping.Columns[name]
+		if title == "" {
+			continue
+		}
 		if r.o.Mapping.Header == "none" {
 			n, err := strconv.Atoi(title)
 			if err != nil || n < 1 || n > len(r.t.titles) {
@@ -164,14 +167,17 @@ func (r *mapped) place() error {
 
 // ask asks what the amounts themselves do not say.
 func (r *mapped) ask() error {
-	first := r.t.rows[0]
-	fraction := false
+	fraction, amount := false, max(r.c["amount"], r.c["debit"])
+	at := slices.IndexFunc(r.t.rows, func(row row) bool { return row.cell(amount) != "" })
+	if at < 0 {
+		return nil // nothing to ask about: each line will be refused
+	}
+	first := r.t.rows[at]
 	for _, row := range r.t.rows {
 		code, _ := r.currency(row)
 		digits, _ := r.o.Currencies.Digits(code)
 		fraction = fraction || digits > 0
 	}
-	amount := max(r.c["amount"], r.c["debit"])
 	if r.o.Mapping.Amounts == "" && !r.m.marked() && fraction {
 		return &Question{Key: "amounts", Ask: "What does a whole number in this file count?",
 			Choices:  []Choice{{amountsDecimal, "whole units: 48 is 48.00"}, {amountsMinor, "the smallest units: 4800 is 48.00"}},

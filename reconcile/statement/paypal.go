@@ -145,12 +145,8 @@ func readPayPal(t *table, o Options) (ledger.Statement, error) {
 		}
 		d.Lines = append(d.Lines, l)
 	}
-	if undone > 0 {
-		d.note("%d transactions are not completed and are left out.", undone)
-	}
-	if memo > 0 {
-		d.note("%d lines are memos without effect on the balance and are left out.", memo)
-	}
+	d.leftOut(undone, "transaction", "not completed")
+	d.leftOut(memo, "memo", "without effect on the balance")
 	d.note("Dates are read %s, each in the time zone beside it.", dateWords[order])
 	d.sayTheSign()
 	if b, err := readMoney(t, o, c["balance"]); err == nil && c["balance"] >= 0 && len(d.Lines) == len(t.rows) {

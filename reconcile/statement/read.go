@@ -3,6 +3,7 @@ package statement
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -131,7 +132,8 @@ func (o Options) unknown(none *noHeader) error {
 
 // answer puts a person's answers where the mapping is silent.
 func (o *Options) answer() error {
-	for key, value := range o.Answers {
+	for _, key := range slices.Sorted(maps.Keys(o.Answers)) {
+		value := o.Answers[key]
 		var place *string
 		var known []string
 		m := &o.Mapping

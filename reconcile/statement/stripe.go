@@ -241,14 +241,12 @@ func readStripePayments(t *table, o Options) (ledger.Statement, error) {
 		}
 		d.Lines = append(d.Lines, l)
 	}
-	if left > 0 {
-		d.note("%d payments were not paid and are left out.", left)
-	}
+	d.leftOut(left, "payment", "not paid")
 	if refunded > 0 {
-		d.note("%d payments were paid back, wholly or in part. This export tells neither when nor by which refund; the balance report does.", refunded)
+		d.note("Of what was paid back (%s), this export tells neither when nor by which refund; the balance report does.", count(refunded, "payment"))
 	}
 	if converted > 0 {
-		d.note("%d payments were converted; their fee is of another currency and is left out.", converted)
+		d.note("The fee of %s is of another currency and is not taken.", count(converted, "converted payment"))
 	}
 	d.sayTheSign()
 	return d.finish(false)
