@@ -71,7 +71,7 @@ func (s *Store) StatementExceptions(ctx context.Context, tenant string, f Except
 	}
 	all, err := collect(rows, func(r *sql.Rows) (Exception, error) {
 		l, err := scanLine(r)
-		return Exception{Exceptional{l.ID, l.OperationID, l.Version}, l.Finding, l.State, &l, l.Rail, l.Account, l.Amount, l.Currency, l.At, l.Owner, l.SnoozedUntil, l.Sentence}, err
+		return Exception{Exceptional{l.ID, l.OperationID, l.Version}, l.Finding, l.State, &l, l.Rail, l.Account, l.Amount, l.Currency, l.At, l.Owner, l.SnoozedUntil, l.Says()}, err
 	})
 	if err != nil {
 		return nil, err

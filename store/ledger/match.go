@@ -92,10 +92,24 @@ func (l KeptLine) Judge(all []MatchCandidate) LineVerdict {
 		}
 	}
 	switch l.Kind {
-	case LineFee, LinePayout, LineAdjustment: // of every account; no operation is behind them
-		return LineVerdict{State: LineUnmatched, Sentence: fmt.Sprintf("A line of the kind %s; no operation is behind it.", l.Kind)}
+	case LineFee, LinePayout, LineAdjustment: // of every account
+		return LineVerdict{State: LineUnmatched}
 	}
-	return LineVerdict{State: LineUnmatched, Finding: NotOurs, Sentence: "No operation of this rail fits it: this was not paid through here."}
+	return LineVerdict{State: LineUnmatched, Finding: NotOurs}
+}
+
+// Says is the sentence about a line. Of lines that are nothing of ours, which
+// may be nearly all of a file, none is stored.
+func (l KeptLine) Says() string {
+	switch {
+	case l.Sentence != "":
+		return l.Sentence
+	case l.Finding == NotOurs:
+		return "No operation of this rail fits it: this was not paid through here."
+	case l.WeighedAt == 0:
+		return "It was not looked at yet."
+	}
+	return fmt.Sprintf("A line of the kind %s; no operation is behind it.", l.Kind)
 }
 
 // notDeclined leaves out what was rejected, where something else has the reference:
