@@ -44,6 +44,7 @@ const fromOpenLines = `
 	where l.tenant_id = $1 and l.state in ('unmatched', 'suggested') and ` + openLines + `
 	  and ($2 = '' or l.rail = $2) and ($3 = '' or l.account = $3) and ($4 = '' or l.finding = $4) and ($5 = 0 or l.counted_at < $5) and l.snoozed_until <= $6`
 
+// An operation belongs to a rail, and not to one of its accounts.
 const fromOpenAbsences = `
 	from statement_absences a join operations o on o.tenant_id = a.tenant_id and o.operation_id = a.operation_id
 	where a.tenant_id = $1 and a.ended_at = 0 and a.answered_at = 0

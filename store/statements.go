@@ -13,7 +13,7 @@ import (
 
 // lineChunk is how many lines are written or matched in one change: enough to
 // be quick, and so few that whoever submits meanwhile hardly waits.
-const lineChunk = 250
+const lineChunk = 100
 
 // StatementFile is a file that was read, on its way into the ledger.
 type StatementFile struct {

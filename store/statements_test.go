@@ -211,6 +211,7 @@ func TestAnEffectTooManyOpensARefundOnce(t *testing.T) {
 	m := b.sent("no", wire)
 	no := b.settle(m, refused)
 	b.take(b.file("card", "x.csv", b.paid(4800, named("pay_2"), stamped(o)), b.paid(4800, named("pay_1"), stamped(o))))
+	b.clock.move(time.Second) // so that the one is due before the other
 	b.take(b.file("bank", "y.csv", b.paid(-4800, named("wire_5"), stamped(no))))
 	b.wantOwed("pay_2 duplicate_charge 4800", "wire_5 late_effect 4800")
 	l := b.lines()
