@@ -102,7 +102,7 @@ func (p program) commands() *cobra.Command {
 	root.AddCommand(
 		p.serveCommand(&s), p.demoCommand(&s), p.triggerCommand(),
 		p.tokenCommand(&s), p.userCommand(&s), p.setupLinkCommand(&s),
-		p.reconcileCommand(&s), p.policyCommand(&s), p.configCommand(), p.railCommand(&s), p.sandboxCommand(), p.versionCommand(),
+		p.reconcileCommand(&s), p.statementCommand(&s), p.policyCommand(&s), p.configCommand(), p.railCommand(&s), p.sandboxCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -421,6 +421,33 @@ func (p program) reconcileCommand(s *settings) *cobra.Command {
 	cmd.Flags().StringVar(&job, "job", "", "only this `JOB`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
+}
+
+func (p program) statementCommand(s *settings) *cobra.Command {
+	statement := &cobra.Command{Use: "statement", Short: "Take in statements of providers and banks"}
+	var o web.ImportOptions
+	take := &cobra.Command{
+		Use: "import FILE", Short: "Import a statement and match its lines with operations", Args: exactly(1),
+		Example: "  holdfast statement import --rail card --preview november.csv\n  holdfast statement import --rail card november.csv",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := filepath.Abs(args[0]) // the server may stand elsewhere
+			if err != nil {
+				return err
+			}
+			o.File = file
+			return p.onExistingLedger(cmd, s, []string{file}, func(i *web.Instance) error { return i.ImportStatement(cmd.Context(), o, p.out, p.err) })
+		},
+	}
+	f := take.Flags()
+	f.StringVar(&o.Tenant, "tenant", "default", "`TENANT` of the rail")
+	f.StringVar(&o.Rail, "rail", "", "`RAIL` whose statement it is (required)")
+	f.StringVar(&o.Account, "account", "", "`NAME` of the account (default: as the file says, else the rail's)")
+	f.StringVar(&o.DateOrder, "date-order", "", "`ORDER` of day and month where the file leaves it open: dmy, mdy, ymd or iso")
+	f.StringArrayVar(&o.Answers, "answer", nil, "`KEY=VALUE`, the answer to a question that the file leaves open; several times")
+	f.BoolVar(&o.Preview, "preview", false, "say what it would do and store nothing")
+	f.BoolVar(&o.JSON, "json", false, "as JSON")
+	statement.AddCommand(take)
+	return statement
 }
 
 func (p program) policyCommand(s *settings) *cobra.Command {

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,9 @@ type Store struct {
 	instance string
 	epoch    int64
 	rowIDs   rowIDs
+
+	accounts  sync.Map // tenant, rail, account → *sync.Mutex: one import at a time
+	importing sync.Map // imports whose lines are being written
 }
 
 // Open opens the ledger in a folder, brings its schema up to date and takes
@@ -141,6 +145,7 @@ func (s *Store) identify(ctx context.Context) error {
 			select coalesce(max(id), 0) from (
 				select max(id) as id from operations union all select max(id) as id from job_runs union all select max(id) as id from events
 				union all select max(number) as id from refunds_owed union all select max(id) as id from refund_journal
+				union all select max(id) as id from statement_lines
 			) as used`).Scan(&s.rowIDs.last)
 	})
 }

@@ -32,6 +32,7 @@ func (s *Server) routeAPI(e *echo.Echo) {
 	v1.PUT("/runs/:run", s.lowerRun)
 	v1.POST("/runs/:run/attempts", s.reportAttempts)
 	v1.POST("/rails/:rail/events", s.hearEvent)
+	v1.POST("/statements", s.takeStatement)
 }
 
 var operationID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)

@@ -86,9 +86,10 @@ func (c Config) promise(name string, base *url.URL) ledger.Rail {
 			Reference: c.Receipt.Reference != "",
 			Stamp:     c.Receipt.Stamp != "",
 		},
-		Timeout:    c.Timeout.Or(0),
-		Quiet:      c.Quiet.Or(0),
-		PendingFor: c.PendingFor.Or(0),
+		Timeout:      c.Timeout.Or(0),
+		Quiet:        c.Quiet.Or(0),
+		PendingFor:   c.PendingFor.Or(0),
+		StatementDue: c.Statement.Due.Or(0),
 		Limits: ledger.Limits{
 			Concurrency: *c.Limits.Concurrency,
 			Quota:       *c.Limits.Quota,

@@ -23,6 +23,7 @@ type Statement struct {
 	Header    string            `yaml:"header"`    // none: the file has no header, and columns are numbers from 1
 	Account   string            `yaml:"account"`   // which of the accounts in the file
 	Currency  string            `yaml:"currency"`  // of a file that names none
+	Due       Duration          `yaml:"due"`       // how long after its confirmation an operation may be missing from it; a working week if left out
 }
 
 // What the keys of a statement may say. A two at the end of dates is for years

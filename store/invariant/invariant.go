@@ -34,7 +34,7 @@ func (v Violation) String() string {
 // violations found until then come with it.
 func Check(ctx context.Context, db *store.Store, books ...Book) ([]Violation, error) {
 	c := checker{db: db, shelf: newShelf(books), opened: map[opened]ledger.Entry{}}
-	for _, look := range []func(context.Context) error{c.file, c.log, c.operations, c.events, c.refunds} {
+	for _, look := range []func(context.Context) error{c.file, c.log, c.operations, c.events, c.refunds, c.statements} {
 		if err := look(ctx); err != nil {
 			return c.found, err
 		}

@@ -57,6 +57,8 @@ var Problems = []Problem{
 		"Use one of the action types that are configured for this tenant. Nothing was recorded or sent."},
 	{"refund_exceeds_remaining", "More than is left of the charge", 422, NextFixRequest, false,
 		"A charge is given back once: what is confirmed, under way, unknown or waiting counts. Give back what is left under the same operation_id, or use the refunds that are recorded. Nothing was recorded or sent."},
+	{"invalid_statement", "The statement cannot be taken in", 422, NextFixRequest, false,
+		"Correct what is named at the line that is named, or answer the question with one of the choices, and send the whole file again. Nothing of it was stored."},
 	{"retry_budget_exhausted", "The run has used up its budget", 429, NextStop, true,
 		"This run may repeat nothing more. Stop and tell the person you work for; reading operations and their results stays free. Do not create a new operation for this purchase."},
 	{"rate_limited", "Too many requests", 429, NextWait, false,

@@ -21,7 +21,10 @@ type Rail struct {
 	Quiet    time.Duration // a request may sit at the provider that long after its sender died
 	// PendingFor bounds how long an accepted operation may stay without an outcome.
 	PendingFor time.Duration
-	Limits     Limits
+	// StatementDue is how long after its confirmation an operation may be missing
+	// from the rail's statements; zero: a working week.
+	StatementDue time.Duration
+	Limits       Limits
 }
 
 // Dedupe says how a rail recognises a repeated request. The zero value is the
