@@ -54,7 +54,8 @@ func (s *Store) RefundPage(ctx context.Context, tenant string, f RefundFilter) (
 // RefundBalances sums the journal per direction, customer, rail and currency.
 func (s *Store) RefundBalances(ctx context.Context, tenant string) ([]ledger.RefundBalance, error) {
 	rows, err := s.readers.QueryContext(ctx, `
-		select direction, customer, rail, currency, account, `+wideSum(`amount`)+`, count(distinct entry) from refund_postings
+		select direction, customer, rail, currency, account, `+wideSum(`amount`)+`,
+			count(distinct case when (select e.open from refunds_owed e where e.id = entry) > 0 then entry end) from refund_postings
 		where tenant_id = $1 group by direction, customer, rail, currency, account
 		order by direction desc, currency, rail, customer`, tenant)
 	if err != nil {
@@ -70,7 +71,11 @@ func (s *Store) RefundBalances(ctx context.Context, tenant string) ([]ledger.Ref
 		if n := len(all); n == 0 || all[n-1].RefundParty != b.RefundParty {
 			all = append(all, b)
 		}
-		all[len(all)-1].Add(account, sum.amount(), entries)
+		if last := &all[len(all)-1]; account == ledger.AccountOrigin {
+			last.Entries, last.Owed = entries, -sum.amount()
+		} else {
+			last.Add(account, sum.amount())
+		}
 		return struct{}{}, err
 	})
 	return all, err

@@ -212,26 +212,6 @@ func (s *Store) BounceRefund(ctx context.Context, tenant, settlement, reason str
 	return e, err
 }
 
-// PayingRefunds are the operations that pay entries of a tenant now, by entry.
-func (s *Store) PayingRefunds(ctx context.Context, tenant string) (map[string]ledger.Operation, error) {
-	rows, err := s.readers.QueryContext(ctx, `
-		select `+settlementColumns+` from refund_settlements where tenant_id = $1 and state = 'open' and kind = 'operation'`, tenant)
-	if err != nil {
-		return nil, err
-	}
-	open, err := collect(rows, func(r *sql.Rows) (ledger.RefundSettlement, error) { return scanSettlement(r) })
-	if err != nil {
-		return nil, err
-	}
-	paying := map[string]ledger.Operation{}
-	for _, r := range open {
-		if paying[r.Entry], err = s.Operation(ctx, tenant, r.OperationID); err != nil {
-			return nil, err
-		}
-	}
-	return paying, nil
-}
-
 const settlementColumns = `id, tenant_id, entry, kind, coalesce(operation_id, ''), proof, checked, rail, amount, currency, paid_on, state, reason, by, at, ended_at`
 
 func scanSettlement(r scanner) (s ledger.RefundSettlement, err error) {

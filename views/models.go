@@ -286,25 +286,31 @@ type HoldPage struct {
 
 // RefundsPage lists money owed.
 type RefundsPage struct {
-	Frame Frame
-	Items []ledger.RefundOwed
-	From  map[string]ledger.Operation // by operation id: where the entries came from
-	// Paying are the operations that pay entries now, by entry.
-	Paying map[string]ledger.Operation
-	Sums   []RailSum
+	Frame     Frame
+	Tab       ledger.RefundStatus // empty: all of them
+	Items     []ledger.RefundOwed
+	Words     []Word                      // of the items; where there are none, their status says it
+	Next      string                      // cursor of the next page
+	From      map[string]ledger.Operation // by operation id: where the entries came from
+	Sums      []RailSum
+	Customers []RailSum // the same per customer, whose name stands for the rail's
+	Ages      []ledger.RefundAge
 }
 
-// RefundPage is one entry: why it is owed, how it was and is being paid, and the
-// form that pays it.
+// RefundPage is one entry: why it is owed, and all that became of it.
 type RefundPage struct {
 	Frame       Frame
 	Entry       ledger.RefundOwed
-	From        *ledger.Operation // where the money went out; nil: reported without one
-	Paying      *ledger.Operation // what pays it now; nil: nothing does
+	From        *ledger.Operation // nil: it was reported without one
+	Paying      *ledger.Operation // by which it is being settled now
 	Settlements []ledger.RefundSettlement
+	Waivers     []ledger.RefundWaiver
+	Journal     []ledger.JournalTransaction
+	Rails       []string // on which it may have been paid
 	Settle      Decision
-	Rails       []string // over which it may go back, the one it came in by first
-	NextID      string   // what the next refund will be called; empty: none can be made
+	Waive       Decision
+	GiveBack    Decision // by an operation
+	NextID      string   // what that operation will be called; empty: none can be made over the first rail
 	NextWhy     string   // why not
 	Form        FormState
 }

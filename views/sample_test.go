@@ -348,15 +348,15 @@ func everyPage(t testing.TB) []drawn {
 
 	add("refunds", views.Refunds(views.RefundsPage{Frame: frame(views.AtRefunds), Items: []ledger.RefundOwed{refundOwed()}, Sums: []views.RailSum{{Rail: "card-eu", Sum: views.Sum{Amount: 31000, Currency: "USD"}, Count: 4}, {Rail: "usdc-base", Sum: views.Sum{Amount: 90_000000, Currency: "USDC"}, Count: 1}}}))
 	entry := views.RefundPage{Frame: frame(views.AtRefunds), Entry: entryOwed(), From: new(charge(ledger.Confirmed, "")), Rails: []string{"card-eu", "usdc-base"},
-		Settle: views.Decision{Act: "settle", Allowed: true}, NextID: "refund-ro_1-2",
+		GiveBack: views.Decision{Act: "settle", Allowed: true}, NextID: "refund-ro_1-2",
 		Settlements: []ledger.RefundSettlement{{Kind: ledger.ByOperation, OperationID: "refund-ro_1-1", Rail: "card-eu", Amount: 4800, Currency: "USD", State: ledger.SettlementFell, By: "ana@example.com", At: now - day}}}
 	add("refund", views.Refund(entry))
-	entry.Form = views.FormState{Act: "settle", Problem: "49.00 USD is more than is owed; 48.00 USD is.", Values: map[string]string{"amount": "49.00", "rail": "usdc-base"}}
+	entry.Form = views.FormState{Act: "give-back", Problem: "49.00 USD is more than is owed; 48.00 USD is.", Values: map[string]string{"amount": "49.00", "rail": "usdc-base"}}
 	entry.NextID, entry.NextWhy = "", "No action type gives money back on the rail card-eu."
 	add("refund-opened", views.Refund(entry))
 	paying := refund()
 	paying.OperationID, paying.Status = "refund-ro_1-2", ledger.Unknown
-	entry.Form, entry.Settle = views.FormState{}, views.Decision{Act: "settle", Why: "An operation is to pay this. Until its outcome is known, nothing else may."}
+	entry.Form, entry.GiveBack = views.FormState{}, views.Decision{Act: "settle", Why: "An operation is to pay this. Until its outcome is known, nothing else may."}
 	entry.Entry.Status, entry.Entry.Settling, entry.Paying = ledger.RefundIsSettling, 4800, &paying
 	add("refund-unknown", views.Refund(entry))
 	add("refunds-empty", views.Refunds(views.RefundsPage{Frame: calm(frame(views.AtRefunds))}))

@@ -416,22 +416,6 @@ func refundWord(r ledger.RefundOwed) Word {
 	return Word{Text: sentenceCase(string(r.Status)), Icon: Return, Tone: Amber}
 }
 
-// payingWord says where an entry stands that an operation pays: its own word for
-// how far that got.
-func payingWord(r ledger.RefundOwed, paying *ledger.Operation) Word {
-	if paying == nil || r.Status != ledger.RefundIsSettling {
-		return refundWord(r)
-	}
-	switch {
-	case paying.Status == ledger.AwaitingApproval,
-		paying.Status == ledger.UnknownHold && paying.Attempts == 0 && !paying.Quarantined:
-		return Word{Text: "Refund waiting for approval", Icon: Hand, Tone: Amber}
-	case paying.Status == ledger.Unknown, paying.Status == ledger.UnknownHold:
-		return Word{Text: "Refund outcome unknown", Icon: Question, Tone: Violet}
-	}
-	return refundWord(r)
-}
-
 // toUs reports the direction of an entry.
 func toUs(r ledger.RefundOwed) bool { return r.Direction == "owed_to_us" }
 

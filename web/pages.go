@@ -47,7 +47,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/settings", s.signedIn(s.settings))
 
 	e.POST("/operations/:id/:act", s.signedIn(s.decide))
-	e.POST("/refunds/:id/settle", s.signedIn(s.settle))
+	e.POST("/refunds/:id/:act", s.signedIn(s.decideRefund))
 	e.POST("/rails/pause-rail", s.signedIn(s.pauseRail))
 	e.POST("/rails/resume-rail", s.signedIn(s.resumeRail))
 	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
@@ -202,6 +202,8 @@ func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 		back := ""
 		if id := c.Param("id"); id != "" && strings.HasPrefix(c.Path(), "/operations/") {
 			back = operationPath(id)
+		} else if strings.HasPrefix(c.Path(), "/refunds") {
+			back = "/refunds"
 		} else if strings.HasPrefix(c.Path(), "/runs") {
 			back = "/runs"
 		} else if strings.HasPrefix(c.Path(), "/rails") {

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,72 +14,9 @@ import (
 	"holdfast/views"
 )
 
-// refund shows one entry of what is owed.
-func (s *Server) refund(c echo.Context, p ledger.PersonRecord) error {
-	e, err := s.Store.RefundOwed(c.Request().Context(), p.TenantID, c.Param("id"))
-	if err != nil {
-		return err
-	}
-	return s.drawRefund(c, p, e, http.StatusOK, views.FormState{})
-}
-
-func (s *Server) drawRefund(c echo.Context, p ledger.PersonRecord, e ledger.RefundOwed, status int, form views.FormState) error {
-	f, err := s.frame(c, views.AtRefunds, p)
-	if err != nil {
-		return err
-	}
-	page := views.RefundPage{Frame: f, Entry: e, Settle: maySettle(p, e), Form: form}
-	if err := s.fillEntry(c.Request().Context(), p, &page); err != nil {
-		return err
-	}
-	return render(c, status, views.Refund(page))
-}
-
-// fillEntry reads where an entry came from, what pays it, and what the next
-// refund would be.
-func (s *Server) fillEntry(ctx context.Context, p ledger.PersonRecord, page *views.RefundPage) error {
-	e := page.Entry
-	if e.OperationID != "" {
-		o, err := s.Store.Operation(ctx, p.TenantID, e.OperationID)
-		if err != nil {
-			return err
-		}
-		page.From = new(s.veil(p, o))
-	}
-	paying, err := s.Store.PayingRefunds(ctx, p.TenantID)
-	if err != nil {
-		return err
-	}
-	if o, under := paying[e.ID]; under {
-		page.Paying = new(s.veil(p, o))
-	}
-	if page.Settlements, err = s.Store.RefundSettlements(ctx, p.TenantID, e.ID); err != nil || !page.Settle.Allowed {
-		return err
-	}
-	page.Rails = s.refundRails(e)
-	plan, err := s.Store.PlanRefund(ctx, p.TenantID, e.ID, store.GiveBack{Amount: e.Free()})
-	if errors.Is(err, ledger.ErrNoRefund) {
-		page.NextWhy = sentence(err)
-		return nil
-	}
-	page.NextID = plan.OperationID
-	return err
-}
-
-// refundRails are the rails over which an entry may go back: the one that the
-// money came in by first.
-func (s *Server) refundRails(e ledger.RefundOwed) []string {
-	names := []string{e.Rail}
-	for _, name := range slices.Sorted(maps.Keys(s.Store.Rulebook(e.TenantID).Rails)) {
-		if name != e.Rail {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// maySettle says whether the form that settles an entry stands on its page.
-func maySettle(p ledger.PersonRecord, e ledger.RefundOwed) views.Decision {
+// mayGiveBack says whether the form that pays an entry by an operation stands on
+// its page.
+func mayGiveBack(e ledger.RefundOwed, p ledger.PersonRecord) views.Decision {
 	d := views.Decision{Act: "settle"}
 	may, why := ledger.MaySettle(p.Email, p.Roles)
 	switch {
@@ -88,7 +24,7 @@ func maySettle(p ledger.PersonRecord, e ledger.RefundOwed) views.Decision {
 	case e.Direction != ledger.WeOwe:
 		d.Why = "This is owed to us: nothing goes out for it. It is settled by the proof that the money came in."
 	case e.Settling > 0:
-		d.Why = "An operation is to pay this. Until its outcome is known, nothing else may."
+		d.Why = "An operation is to pay this. Until its outcome is known, no other one may."
 	case !may:
 		d.Why = why
 	default:
@@ -97,14 +33,24 @@ func maySettle(p ledger.PersonRecord, e ledger.RefundOwed) views.Decision {
 	return d
 }
 
-// settle takes the wish to give money back from the form to the store, which has
-// the last word.
-func (s *Server) settle(c echo.Context, p ledger.PersonRecord) error {
-	ctx, id := c.Request().Context(), c.Param("id")
-	e, err := s.Store.RefundOwed(ctx, p.TenantID, id)
-	if err != nil {
-		return err
+// fillGiveBack says what the next refund of an entry would be.
+func (s *Server) fillGiveBack(ctx context.Context, p ledger.PersonRecord, page *views.RefundPage) error {
+	if page.GiveBack = mayGiveBack(page.Entry, p); !page.GiveBack.Allowed {
+		return nil
 	}
+	plan, err := s.Store.PlanRefund(ctx, p.TenantID, page.Entry.ID, store.GiveBack{Amount: page.Entry.Free()})
+	if errors.Is(err, ledger.ErrNoRefund) {
+		page.NextWhy = sentence(err)
+		return nil
+	}
+	page.NextID = plan.OperationID
+	return err
+}
+
+// giveBack takes the wish to give money back from the form to the store, which
+// has the last word.
+func (s *Server) giveBack(c echo.Context, p ledger.PersonRecord, e ledger.RefundOwed) error {
+	ctx := c.Request().Context()
 	if may, why := ledger.MaySettle(p.Email, p.Roles); !may {
 		return render(c, http.StatusForbidden, views.Message(views.Forbidden(s.errorFrame(c, p), why)))
 	}
@@ -117,11 +63,11 @@ func (s *Server) settle(c echo.Context, p ledger.PersonRecord) error {
 	if give.Amount, problem = s.amountBack(typed(c, "amount"), e); problem == "" {
 		err := s.sendableRefund(ctx, p, e, give)
 		if err == nil {
-			_, err = s.Store.SettleByRefund(ctx, p.TenantID, id, store.RefundDecision{Person: p, Version: version, Reason: ""}, give)
+			_, err = s.Store.SettleByRefund(ctx, p.TenantID, e.ID, store.RefundDecision{Person: p, Version: version}, give)
 		}
 		switch {
 		case err == nil:
-			return c.Redirect(http.StatusSeeOther, "/refunds/"+id)
+			return c.Redirect(http.StatusSeeOther, refundPath(e.ID))
 		case errors.Is(err, store.ErrStale):
 			return s.refundChanged(c, p, e, version)
 		}
@@ -129,8 +75,8 @@ func (s *Server) settle(c echo.Context, p ledger.PersonRecord) error {
 			return err
 		}
 	}
-	form := views.FormState{Act: "settle", Problem: problem, Values: map[string]string{"rail": cut(give.Rail, maxID), "amount": cut(typed(c, "amount"), maxID)}}
-	return s.drawRefund(c, p, e, http.StatusUnprocessableEntity, form)
+	form := views.FormState{Act: "give-back", Problem: problem, Values: map[string]string{"rail": cut(give.Rail, maxID), "amount": cut(typed(c, "amount"), maxID)}}
+	return s.drawRefund(c, p, http.StatusUnprocessableEntity, form)
 }
 
 // amountBack reads what was typed, in the currency of the entry. Nothing typed
@@ -187,7 +133,7 @@ func (s *Server) refundChanged(c echo.Context, p ledger.PersonRecord, e ledger.R
 	}
 	open := slices.IndexFunc(settlements, func(r ledger.RefundSettlement) bool { return r.State == ledger.SettlementOpen && r.By == p.Email })
 	if open >= 0 && e.Version == seen+1 {
-		return c.Redirect(http.StatusSeeOther, "/refunds/"+e.ID)
+		return c.Redirect(http.StatusSeeOther, refundPath(e.ID))
 	}
 	return render(c, http.StatusConflict, views.Message(views.RefundChanged(s.errorFrame(c, p), e)))
 }

@@ -55,6 +55,11 @@ const (
 	RefundIsWaived   RefundStatus = "waived" // the last of it was waived
 )
 
+// RefundStatuses lists every status, in the order of an ordinary life.
+func RefundStatuses() []RefundStatus {
+	return []RefundStatus{RefundIsOwed, RefundIsSettling, RefundIsSettled, RefundIsWaived}
+}
+
 // RefundDirection says who owes.
 type RefundDirection string
 
@@ -310,6 +315,15 @@ type RefundWaiver struct {
 	EndedAt   int64
 }
 
+// AskedWaiver is the wish to waive that still waits for a second person; nil: none does.
+func AskedWaiver(all []RefundWaiver) *RefundWaiver {
+	i := slices.IndexFunc(all, func(w RefundWaiver) bool { return w.State == "asked" })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
 // JournalTransaction is one line of the journal as a person reads it.
 type JournalTransaction struct {
 	ID         int64
@@ -339,14 +353,14 @@ type RefundBalance struct {
 	Settling int64
 	Settled  int64
 	Waived   int64
-	Entries  int
+	Entries  int // of which something is open
 }
 
 // Add takes in the sum of one account.
-func (b *RefundBalance) Add(a RefundAccount, sum int64, entries int) {
+func (b *RefundBalance) Add(a RefundAccount, sum int64) {
 	switch a {
 	case AccountOrigin:
-		b.Owed, b.Entries = b.Owed-sum, entries
+		b.Owed -= sum
 	case AccountOpen:
 		b.Open += sum
 	case AccountSettling:
