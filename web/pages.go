@@ -40,6 +40,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/operations/:id", s.signedIn(s.operation))
 	e.GET("/operations/:id/done", s.signedIn(s.done))
 	e.GET("/refunds", s.signedIn(s.refunds))
+	e.GET("/exports/:file", s.signedIn(s.export))
 	e.GET("/rails", s.signedIn(s.rails))
 	e.GET("/runs", s.signedIn(s.runs))
 	e.GET("/settings", s.signedIn(s.settings))

@@ -31,7 +31,10 @@ type BookLine struct {
 
 // BookAccount is an account of the books. Its name is legal wherever the books
 // are read; what the name was made of is told beside it.
-type BookAccount struct{ Name, Means string }
+type BookAccount struct {
+	Name  string
+	Notes []Note
+}
 
 // The classes of accounts. Under what we owe and what is owed to us stand a rail,
 // a customer and how far the amount got; see BookRefund.
@@ -68,8 +71,8 @@ func BookOperation(o Operation, confirmedAt int64) (e BookEntry, ok bool) {
 	if o.Status != Confirmed || amount == 0 || !o.Terms.HasAmount && (o.Receipt == nil || o.Receipt.Amount == nil) {
 		return BookEntry{}, false
 	}
-	rail := BookAccount{bookRail + ":" + AccountName(o.Rail), "rail " + o.Rail}
-	effect := BookAccount{bookIncome + ":" + AccountName(o.Effect), "effect " + o.Effect}
+	rail := BookAccount{bookRail + ":" + AccountName(o.Rail), notes("rail", o.Rail)}
+	effect := BookAccount{bookIncome + ":" + AccountName(o.Effect), notes("effect", o.Effect)}
 	if DirectionOf(o.Effect) == OwedToUs {
 		effect.Name, amount = bookExpenses+":"+AccountName(o.Effect), -amount
 	}
@@ -105,8 +108,7 @@ func refundAccount(e RefundOwed, a RefundAccount) BookAccount {
 	if a != AccountOpen && a != AccountSettling {
 		class = bookEquity + ":" + side
 	}
-	return BookAccount{class + ":" + AccountName(e.Rail) + ":" + AccountName(e.Customer) + ":" + AccountName(string(a)),
-		"rail " + e.Rail + ", customer " + e.Customer}
+	return BookAccount{class + ":" + AccountName(e.Rail) + ":" + AccountName(e.Customer) + ":" + AccountName(string(a)), notes("rail", e.Rail, "customer", e.Customer)}
 }
 
 // notes pairs names with texts, and leaves out what is empty.
