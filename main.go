@@ -438,11 +438,14 @@ func (p program) exportCommand(s *settings) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.Tenant, "tenant", "default", "`TENANT` whose list it is")
 	f.StringVar(&o.Format, "format", "csv", "csv, hledger or beancount")
-	f.StringVar(&o.Status, "status", "", "only operations of this `STATUS`")
+	f.StringVar(&o.Status, "status", "", "only those of this `STATUS`")
 	f.StringVar(&o.ActionType, "action-type", "", "only operations of this `TYPE`")
 	f.StringVar(&o.Reference, "reference", "", "only operations with this `REFERENCE`")
 	f.StringVar(&o.Run, "run", "", "only operations of this `RUN`")
-	f.StringVar(&o.Rail, "rail", "", "only operations on this `RAIL`")
+	f.StringVar(&o.Query, "search", "", "only operations with this `ID`, reference or recipient")
+	f.StringVar(&o.Rail, "rail", "", "only those on this `RAIL`")
+	f.StringVar(&o.Customer, "customer", "", "only refunds of this `CUSTOMER`")
+	f.StringVar(&o.Currency, "currency", "", "only refunds in this `CURRENCY`")
 	return cmd
 }
 

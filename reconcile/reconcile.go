@@ -36,7 +36,7 @@ type Scheduler struct {
 type job func(context.Context, *ledger.JobRun) error
 
 func (s *Scheduler) jobs() map[string]job {
-	return map[string]job{"sweep": s.sweep, "lookup": s.lookup, "events": s.events}
+	return map[string]job{"sweep": s.sweep, "lookup": s.lookup, "events": s.events, "refunds": s.refunds}
 }
 
 // Jobs lists the names that Run knows, in order.

@@ -75,31 +75,27 @@ func (s *Store) confirmations(ctx context.Context, tenant string, page []ledger.
 	return at, err
 }
 
-// WalkRefunds calls each with what is owed or was, in the order of opening.
-func (s *Store) WalkRefunds(ctx context.Context, tenant string, each func(ledger.RefundOwed) error) error {
+// WalkRefunds calls each with what is owed or was, soonest due first.
+func (s *Store) WalkRefunds(ctx context.Context, tenant string, f RefundFilter, each func(ledger.RefundOwed) error) error {
+	f.Limit = 200
 	until := s.now()
-	for last, done := int64(0), false; !done; {
-		rows, err := s.readers.QueryContext(ctx, `
-			select `+refundColumns+` from refunds_owed where tenant_id = $1 and number > $2 order by number limit $3`, tenant, last, exportPage)
-		if err != nil {
-			return err
-		}
-		page, err := collect(rows, func(r *sql.Rows) (ledger.RefundOwed, error) { return scanRefund(r) })
+	for {
+		page, next, err := s.RefundPage(ctx, tenant, f)
 		if err != nil {
 			return err
 		}
 		for _, e := range page {
 			if e.OpenedAt > until {
-				return nil
+				continue
 			}
 			if err := each(e); err != nil {
 				return err
 			}
-			last = e.Number
 		}
-		done = len(page) < exportPage
+		if f.Cursor = next; next == "" {
+			return nil
+		}
 	}
-	return nil
 }
 
 // RefundMove is a transaction of the journal, with as much of its entry and of the

@@ -158,6 +158,8 @@ func scanRefund(r scanner) (e ledger.RefundOwed, err error) {
 	return e, notFound(err)
 }
 
+func scanRefundRow(r *sql.Rows) (ledger.RefundOwed, error) { return scanRefund(r) }
+
 const selectRefund = `select ` + refundColumns + ` from refunds_owed where tenant_id = $1 and id = $2`
 
 func (t *tx) refund(tenant, id string) (ledger.RefundOwed, error) {
@@ -181,5 +183,5 @@ func (s *Store) RefundsOwed(ctx context.Context, tenant string) ([]ledger.Refund
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows, func(r *sql.Rows) (ledger.RefundOwed, error) { return scanRefund(r) })
+	return collect(rows, scanRefundRow)
 }

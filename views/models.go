@@ -279,10 +279,30 @@ type HoldPage struct {
 
 // RefundsPage lists money owed.
 type RefundsPage struct {
-	Frame Frame
-	Items []ledger.RefundOwed
-	From  map[string]ledger.Operation // by operation id: where the entries came from
-	Sums  []RailSum
+	Frame     Frame
+	Tab       ledger.RefundStatus // empty: all of them
+	Items     []ledger.RefundOwed
+	Words     []Word                      // of the items; where there are none, their status says it
+	Next      string                      // cursor of the next page
+	From      map[string]ledger.Operation // by operation id: where the entries came from
+	Sums      []RailSum
+	Customers []RailSum // the same per customer, whose name stands for the rail's
+	Ages      []ledger.RefundAge
+}
+
+// RefundPage is one entry: why it is owed, and all that became of it.
+type RefundPage struct {
+	Frame       Frame
+	Entry       ledger.RefundOwed
+	From        *ledger.Operation // nil: it was reported without one
+	Paying      *ledger.Operation // by which it is being settled now
+	Settlements []ledger.RefundSettlement
+	Waivers     []ledger.RefundWaiver
+	Journal     []ledger.JournalTransaction
+	Rails       []string // on which it may have been paid
+	Settle      Decision
+	Waive       Decision
+	Form        FormState
 }
 
 // RailSum is what is owed in one direction on one rail in one currency.

@@ -24,11 +24,12 @@ func (s *Server) export(c echo.Context, p ledger.PersonRecord) error {
 		return store.ErrNotFound
 	}
 	t := &takeout{Server: s, kind: kind, format: format, who: p, by: ledger.Holder{Kind: ledger.Person, Name: p.Email}, bom: c.QueryParam("for") == "excel"}
-	if name == "operations" {
-		var ok bool
-		if t.filter, ok = query(askedFilter(c)); !ok {
-			return unclear{http.StatusUnprocessableEntity, noSuchStatus}
-		}
+	words := map[string]string{}
+	for _, f := range exportFilters {
+		words[f] = asked(c, f)
+	}
+	if err := t.narrow(words); err != nil {
+		return unclear{http.StatusUnprocessableEntity, "Nothing was taken out: " + sentence(err)}
 	}
 	file := fmt.Sprintf("holdfast-%s-%s-%s.%s", p.TenantID, name, time.UnixMilli(s.Store.Now()).UTC().Format(time.DateOnly), format)
 	out := &download{c: c, file: file, kind: "text/plain; charset=utf-8"}
@@ -67,8 +68,8 @@ func (d *download) Write(b []byte) (int, error) {
 
 // ExportOptions are the flags of export.
 type ExportOptions struct {
-	Tenant, Name, Format                     string
-	Status, ActionType, Reference, Run, Rail string
+	Tenant, Name, Format                                                string
+	Status, ActionType, Reference, Run, Rail, Query, Customer, Currency string
 }
 
 // Export writes a list of the ledger as a file. Whoever may read the data folder
@@ -81,28 +82,14 @@ func (i *Instance) Export(ctx context.Context, o ExportOptions, out io.Writer) e
 	if !known {
 		return usagef("export %s --format %s: there are %s, each as %s", o.Name, o.Format, strings.Join(exportNames(), ", "), strings.Join(exportFormats, ", "))
 	}
-	f := store.Filter{ActionType: o.ActionType, Reference: o.Reference, RunID: o.Run, Rail: o.Rail}
-	if o.Status != "" {
-		f.Statuses = []ledger.Status{ledger.Status(o.Status)}
-		if !slices.Contains(ledger.Statuses(), f.Statuses[0]) {
-			return usagef("--status %q: there are %s", o.Status, joined(ledger.Statuses()))
-		}
-	}
-	if len(filterWords(f)) > 0 && o.Name != "operations" {
-		return usagef("only operations are narrowed; leave the other flags out of export %s", o.Name)
+	t := &takeout{Server: &Server{Store: i.Store, Log: i.Log}, kind: kind, format: o.Format, by: operator,
+		who: ledger.PersonRecord{TenantID: o.Tenant, Email: operator.Name, Roles: []string{"admin"}}}
+	if err := t.narrow(map[string]string{"status": o.Status, "action_type": o.ActionType, "reference": o.Reference, "run_id": o.Run, "rail": o.Rail,
+		"q": o.Query, "customer": o.Customer, "currency": o.Currency}); err != nil {
+		return Usage{err}
 	}
 	if !slices.Contains(i.Store.Tenants(), o.Tenant) {
 		return fmt.Errorf("there is no tenant %s; the configuration names %s", o.Tenant, strings.Join(slices.Sorted(slices.Values(i.Store.Tenants())), ", "))
 	}
-	t := &takeout{Server: &Server{Store: i.Store, Log: i.Log}, kind: kind, format: o.Format, by: operator, filter: f,
-		who: ledger.PersonRecord{TenantID: o.Tenant, Email: operator.Name, Roles: []string{"admin"}}}
 	return t.write(ctx, out)
-}
-
-func joined(statuses []ledger.Status) string {
-	var texts []string
-	for _, s := range statuses {
-		texts = append(texts, string(s))
-	}
-	return strings.Join(texts, ", ")
 }

@@ -65,7 +65,7 @@ var refundExport = []string{"id", "direction", "status", "cause", "rail", "custo
 	"reopened", "due_at", "opened_at"}
 
 func refundRows(ctx context.Context, t *takeout, row func(cells) error) error {
-	return t.Store.WalkRefunds(ctx, t.who.TenantID, func(e ledger.RefundOwed) error {
+	return t.Store.WalkRefunds(ctx, t.who.TenantID, t.owed, func(e ledger.RefundOwed) error {
 		if err := t.veilRefund(ctx, &e); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 
 	"holdfast/store"
 	"holdfast/store/ledger"
@@ -19,15 +18,16 @@ import (
 // exportKind is one thing to take out. A line in exportKinds adds another.
 type exportKind struct {
 	name    string
+	filters []string // by what it can be narrowed
 	columns []string
 	rows    func(ctx context.Context, t *takeout, row func(cells) error) error
 	book    func(ctx context.Context, t *takeout, each func(ledger.BookEntry) error) error // nil: it has no books
 }
 
 var exportKinds = []exportKind{
-	{"operations", operationExport, operationRows, operationBook},
-	{"refunds", refundExport, refundRows, refundBook},
-	{"journal", journalExport, journalRows, wholeBook},
+	{"operations", []string{"status", "action_type", "reference", "run_id", "rail", "q"}, operationExport, operationRows, operationBook},
+	{"refunds", []string{"status", "customer", "rail", "currency"}, refundExport, refundRows, refundBook},
+	{"journal", nil, journalExport, journalRows, wholeBook},
 }
 
 // exportFormats lists the formats of every export, as they end a file's name.
@@ -56,7 +56,9 @@ type takeout struct {
 	who    ledger.PersonRecord
 	by     ledger.Holder
 	money  ledger.Currencies
+	asked  map[string]string // by what it is narrowed
 	filter store.Filter
+	owed   store.RefundFilter
 	bom    bool // Excel takes a CSV file for UTF-8 only with a mark in front
 	hidden int  // entries left out of the books, since their amounts are not for this person
 }
@@ -65,7 +67,7 @@ type takeout struct {
 // first byte and after the last.
 func (t *takeout) write(ctx context.Context, w io.Writer) error {
 	t.money = t.Store.Rulebook(t.who.TenantID).Currencies
-	note := store.Export{Name: t.kind.name, Format: t.format, Filter: filterWords(t.filter)}
+	note := store.Export{Name: t.kind.name, Format: t.format, Filter: t.asked}
 	if err := t.Store.BeginExport(ctx, t.who.TenantID, t.by, note); err != nil {
 		return err
 	}
@@ -122,14 +124,33 @@ func (t *takeout) writeBook(ctx context.Context, w io.Writer, noted func(rows in
 	return book.out.Flush()
 }
 
-// filterWords is the filter as the log keeps it.
-func filterWords(f store.Filter) map[string]string {
-	words := map[string]string{"action_type": f.ActionType, "reference": f.Reference, "run_id": f.RunID, "rail": f.Rail, "q": f.Search}
-	var statuses []string
-	for _, s := range f.Statuses {
-		statuses = append(statuses, string(s))
+// exportFilters lists the names of all filters there are.
+var exportFilters = []string{"status", "action_type", "reference", "run_id", "rail", "q", "customer", "currency"}
+
+// narrow takes the filters that are not empty. One that would be ignored is
+// refused: a file that holds more than was asked for is trusted as if it did not.
+func (t *takeout) narrow(asked map[string]string) error {
+	t.asked = asked
+	maps.DeleteFunc(t.asked, func(_, text string) bool { return text == "" })
+	for name := range t.asked {
+		if !slices.Contains(t.kind.filters, name) {
+			return fmt.Errorf("%s can't be narrowed by %s", t.kind.name, name)
+		}
 	}
-	words["status"] = strings.Join(statuses, ",")
-	maps.DeleteFunc(words, func(_, word string) bool { return word == "" })
-	return words
+	if t.kind.name == "refunds" && t.format != "csv" && len(t.asked) > 0 {
+		return fmt.Errorf("the books of refunds are whole; only their table can be narrowed")
+	}
+	t.filter = store.Filter{ActionType: asked["action_type"], Reference: asked["reference"], RunID: asked["run_id"], Rail: asked["rail"], Search: asked["q"]}
+	t.owed = store.RefundFilter{Customer: asked["customer"], Rail: asked["rail"], Currency: asked["currency"]}
+	status := asked["status"]
+	switch {
+	case status == "":
+	case t.kind.name == "refunds" && slices.Contains(ledger.RefundStatuses(), ledger.RefundStatus(status)):
+		t.owed.Statuses = []ledger.RefundStatus{ledger.RefundStatus(status)}
+	case t.kind.name == "operations" && slices.Contains(ledger.Statuses(), ledger.Status(status)):
+		t.filter.Statuses = []ledger.Status{ledger.Status(status)}
+	default:
+		return fmt.Errorf("there is no status %q", status)
+	}
+	return nil
 }

@@ -21,7 +21,9 @@ func (s *Server) operations(c echo.Context, p ledger.PersonRecord) error {
 	if err != nil {
 		return err
 	}
-	page := views.OperationsPage{Frame: f, Filter: askedFilter(c)}
+	page := views.OperationsPage{Frame: f, Filter: views.Filter{
+		Status: asked(c, "status"), ActionType: asked(c, "action_type"), Reference: asked(c, "reference"), RunID: asked(c, "run_id"), Query: asked(c, "q"),
+	}}
 	page.Frame.Query = page.Filter.Query
 	page.Types = slices.Sorted(maps.Keys(s.Store.Rulebook(p.TenantID).Actions))
 	if err := s.fillList(c, p, &page); err != nil {
@@ -37,36 +39,21 @@ func asked(c echo.Context, name string) string {
 	return strings.TrimSpace(cut(c.QueryParam(name), 4*maxID))
 }
 
-func askedFilter(c echo.Context) views.Filter {
-	return views.Filter{Status: asked(c, "status"), ActionType: asked(c, "action_type"), Reference: asked(c, "reference"), RunID: asked(c, "run_id"), Query: asked(c, "q")}
-}
-
-const noSuchStatus = "There is no status of that name. Choose one from the list."
-
-// query is the filter as the store takes it; not ok: there is no such status.
-func query(f views.Filter) (q store.Filter, ok bool) {
-	q = store.Filter{ActionType: f.ActionType, Reference: f.Reference, RunID: f.RunID, Search: f.Query}
-	if f.Status != "" {
-		q.Statuses = []ledger.Status{ledger.Status(f.Status)}
-		ok = slices.Contains(ledger.Statuses(), q.Statuses[0])
-		return q, ok
-	}
-	return q, true
-}
-
 func (s *Server) fillList(c echo.Context, p ledger.PersonRecord, page *views.OperationsPage) error {
-	ctx := c.Request().Context()
+	ctx, filter := c.Request().Context(), page.Filter
 	counts, err := s.Store.Counts(ctx, p.TenantID)
 	if err != nil {
 		return err
 	}
 	page.Counts = counts.ByStatus
-	query, ok := query(page.Filter)
-	if !ok {
-		page.Problem = noSuchStatus
-		return nil
+	query := store.Filter{ActionType: filter.ActionType, Reference: filter.Reference, RunID: filter.RunID, Search: filter.Query, Cursor: c.QueryParam("cursor")}
+	if filter.Status != "" {
+		query.Statuses = []ledger.Status{ledger.Status(filter.Status)}
+		if !slices.Contains(ledger.Statuses(), query.Statuses[0]) {
+			page.Problem = "There is no status of that name. Choose one from the list."
+			return nil
+		}
 	}
-	query.Cursor = c.QueryParam("cursor")
 	found, err := s.Store.Operations(ctx, p.TenantID, query)
 	if errors.Is(err, store.ErrForbidden) {
 		page.Problem = sentence(err)

@@ -57,3 +57,25 @@ func MustSignInAgain(o Operation, p PersonRecord, now int64) string {
 	}
 	return "This rule asks you to sign in again right before you approve. Sign out, sign in, and approve within 5 minutes."
 }
+
+// refundRoles may say that money was given back, or need not be.
+var refundRoles = []string{"finance", "admin"}
+
+// MaySettle says whether a person may say how a refund that is owed was paid.
+func MaySettle(personEmail string, roles []string) (allowed bool, why string) {
+	allowed, _, why = mayDecide(Operation{}, personEmail, roles, refundRoles, 0, false)
+	return allowed, why
+}
+
+// MayWaive says whether a person may let a refund go, or ask for it: one asks and
+// another one agrees. That nobody else is set up changes nothing here, because the
+// money is somebody else's.
+func MayWaive(asked *RefundWaiver, personEmail string, roles []string) (allowed bool, why string) {
+	if allowed, why = MaySettle(personEmail, roles); !allowed {
+		return false, why
+	}
+	if asked != nil && strings.EqualFold(strings.TrimSpace(asked.AskedBy), strings.TrimSpace(personEmail)) {
+		return false, "You asked to waive this. Somebody else must agree."
+	}
+	return true, ""
+}

@@ -55,6 +55,11 @@ const (
 	RefundIsWaived   RefundStatus = "waived" // the last of it was waived
 )
 
+// RefundStatuses lists every status, in the order of an ordinary life.
+func RefundStatuses() []RefundStatus {
+	return []RefundStatus{RefundIsOwed, RefundIsSettling, RefundIsSettled, RefundIsWaived}
+}
+
 // RefundDirection says who owes.
 type RefundDirection string
 
@@ -225,6 +230,7 @@ func (e RefundOwed) On(event RefundEvent, amount int64) (RefundOwed, []Posting, 
 	after.Version++
 	if event == RefundBounce {
 		after.Reopened++
+		after.OverdueAt = 0
 	}
 	return after, []Posting{{move.from, -amount}, {move.to, amount}}, nil
 }
@@ -309,6 +315,15 @@ type RefundWaiver struct {
 	EndedAt   int64
 }
 
+// AskedWaiver is the wish to waive that still waits for a second person; nil: none does.
+func AskedWaiver(all []RefundWaiver) *RefundWaiver {
+	i := slices.IndexFunc(all, func(w RefundWaiver) bool { return w.State == "asked" })
+	if i < 0 {
+		return nil
+	}
+	return &all[i]
+}
+
 // JournalTransaction is one line of the journal as a person reads it.
 type JournalTransaction struct {
 	ID         int64
@@ -319,4 +334,49 @@ type JournalTransaction struct {
 	Reason     string
 	At         int64
 	Postings   []Posting
+}
+
+// RefundParty is with whom, where and in which currency something is owed. Nothing
+// is ever added up across two of them but by who reads it.
+type RefundParty struct {
+	Direction RefundDirection
+	Customer  string
+	Rail      string
+	Currency  string
+}
+
+// RefundBalance is what the journal adds up to for a party.
+type RefundBalance struct {
+	RefundParty
+	Owed     int64
+	Open     int64 // with what is under way
+	Settling int64
+	Settled  int64
+	Waived   int64
+	Entries  int // of which something is open
+}
+
+// Add takes in the sum of one account.
+func (b *RefundBalance) Add(a RefundAccount, sum int64) {
+	switch a {
+	case AccountOrigin:
+		b.Owed -= sum
+	case AccountOpen:
+		b.Open += sum
+	case AccountSettling:
+		b.Open, b.Settling = b.Open+sum, b.Settling+sum
+	case AccountSettled:
+		b.Settled += sum
+	case AccountWaived:
+		b.Waived += sum
+	}
+}
+
+// RefundAge is what is open in a currency, by how many days it has been: up to 7,
+// up to 30, and more.
+type RefundAge struct {
+	Direction RefundDirection
+	Currency  string
+	Open      [3]int64
+	Entries   [3]int
 }

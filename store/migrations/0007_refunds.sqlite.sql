@@ -83,7 +83,7 @@ create table refund_settlements (
     check ((state = 'open') = (ended_at = 0))
 );
 create unique index refund_settlements_one_open on refund_settlements (entry) where state = 'open';
-create unique index refund_settlements_once on refund_settlements (tenant_id, rail, proof) where proof <> '';
+create unique index refund_settlements_once on refund_settlements (tenant_id, rail, lower(proof)) where proof <> '';
 create unique index refund_settlements_operation on refund_settlements (tenant_id, operation_id) where kind = 'operation';
 create index refund_settlements_of on refund_settlements (entry, at);
 create trigger refund_settlements_no_delete before delete on refund_settlements
