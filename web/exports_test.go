@@ -296,12 +296,11 @@ func TestTablesAddUpToTheSameSums(t *testing.T) {
 	// What is owed, per direction, rail, customer and currency, and as the page has it.
 	balances, err := w.Store.RefundBalances(t.Context(), "default")
 	must(t, err)
-	type party = ledger.RefundParty
-	open := map[party]int64{}
+	open := map[ledger.RefundParty]int64{}
 	for _, row := range table(t, b.file("/exports/refunds.csv")) {
 		minor, err := strconv.ParseInt(row["open_minor"], 10, 64)
 		must(t, err)
-		open[party{ledger.RefundDirection(row["direction"]), row["customer"], row["rail"], row["currency"]}] += minor
+		open[ledger.RefundParty{Direction: ledger.RefundDirection(row["direction"]), Customer: row["customer"], Rail: row["rail"], Currency: row["currency"]}] += minor
 	}
 	page := text(b.get("/refunds"))
 	for _, owed := range balances {
