@@ -234,7 +234,7 @@ func TestRunsAreRecordedAndAnUnknownJobIsNamed(t *testing.T) {
 	if err != nil || len(runs) != 2 || runs[0].Job != "lookup" || runs[0].LookedAt != 1 || runs[1].Job != "sweep" {
 		t.Errorf("%+v %v", runs, err)
 	}
-	if _, err := b.s.Run(t.Context(), "wash"); err == nil || !strings.Contains(err.Error(), `no job "wash"; there are [events lookup sweep]`) {
+	if _, err := b.s.Run(t.Context(), "wash"); err == nil || !strings.Contains(err.Error(), `no job "wash"; there are [events lookup refunds sweep]`) {
 		t.Errorf("an unknown job: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // the very syntax that they are written into.
 var anyText = rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "Z", "7", " ", "  ", "=", "-", ":", ";", "|", ",", "\"", "\\", "'", "\t", "\n", "\r\n", "\r", "(", ")", "[2026/1/1]",
-		"date:2026-99-99", "type: A", "comment", "end", "@", "%", "é", "‮", "\u2028", "\x85", "\x00"}), 0, 8).Draw(t, "pieces"), "")
+		"date:2026-99-99", "type: A", "comment", "end", "@", "%", "é", "\u202e", "\u2028", "\x85", "\x00"}), 0, 8).Draw(t, "pieces"), "")
 }))
 
 func TestAnyTextComesBackFromATable(t *testing.T) {

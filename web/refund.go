@@ -108,7 +108,13 @@ func (s *Server) decideRefund(c echo.Context, p ledger.PersonRecord) error {
 		}
 	} else {
 		var proof store.RefundProof
-		if proof, problem = s.typedProof(c, e, d); problem == "" {
+		proof, problem = s.typedProof(c, e, d)
+		if may := maySettle(e, p); problem == "" && may.Allowed && d.Version == e.Version { // else the store refuses it, and nobody need be asked
+			if proof.Checked, problem, err = s.checkProof(ctx, e, proof); err != nil {
+				return err
+			}
+		}
+		if problem == "" {
 			_, err = s.Store.ProveRefund(ctx, p.TenantID, id, d, proof)
 		}
 	}

@@ -57,7 +57,7 @@ func TestASettlementMadeElsewhereIsRecordedOnItsPage(t *testing.T) {
 		"no date":     {[]string{"proof", "re_1", "amount", "48.00", "date", "31.12.25"}, "2026-01-31"},
 		"a later day": {[]string{"proof", "re_1", "amount", "48.00", "date", "2199-01-01"}, "still to come"},
 		"no rail":     {[]string{"proof", "re_1", "amount", "48.00", "rail", "moon"}, "no rail"},
-		"no reason":   {[]string{"proof", "re_1", "amount", "48.00", "rail", "wire"}, "say why"},
+		"no reason":   {[]string{"proof", "re_1", "amount", "48.00", "rail", "wire"}, "Say why"},
 		"itself":      {[]string{"proof", "ch_1", "amount", "48.00"}, "payment itself"},
 	} {
 		answer := fin.onRefund(e.ID, "settle", c.fields...)
