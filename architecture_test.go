@@ -38,6 +38,7 @@ var onlyIn = map[string][]string{
 	"github.com/a-h/templ":                   {"views", "web"},
 	"github.com/spf13/cobra":                 {"."},
 	"github.com/modelcontextprotocol/go-sdk": {"web"},
+	"github.com/prometheus/client_golang":    {"web"},
 }
 
 // pure may not be imported by the domain: no SQL, no network, no files, no

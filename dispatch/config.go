@@ -129,7 +129,31 @@ func (t Tenant) Format(s fmt.State, _ rune) {
 // ParseSchedule reads when a job runs: five fields, six with seconds first, or
 // @every and its like.
 func ParseSchedule(spec string) (cron.Schedule, error) {
-	return scheduleParser.Parse(spec)
+	schedule, err := scheduleParser.Parse(spec)
+	if every, ok := schedule.(cron.ConstantDelaySchedule); ok {
+		return steady(every.Delay), err
+	}
+	return schedule, err
+}
+
+// steady is every so often, counted from one moment for all nodes: so they mean
+// the same tick, whenever each of them began.
+type steady time.Duration
+
+// Next is the first tick after a moment.
+func (s steady) Next(t time.Time) time.Time {
+	return t.Truncate(time.Duration(s)).Add(time.Duration(s))
+}
+
+// LastTick is the latest tick of a schedule that is not after a moment; the zero
+// time where there was none in the last five years.
+func LastTick(schedule cron.Schedule, now time.Time) (last time.Time) {
+	for back := time.Second; back < 5*365*24*time.Hour && last.IsZero(); back *= 2 {
+		for at := schedule.Next(now.Add(-back)); !at.IsZero() && !at.After(now); at = schedule.Next(at) {
+			last = at
+		}
+	}
+	return last
 }
 
 var scheduleParser = cron.NewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)

@@ -2,8 +2,10 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"holdfast/dispatch/rail"
 	"holdfast/store/ledger"
@@ -17,14 +19,13 @@ const (
 	lookupBatch   = 100
 )
 
-// silences is after how many look-ups in a row that reached nobody a rail is left
-// alone until the next run: what is down must not keep the others waiting.
-const silences = 3
-
 // lookup asks the rails about every operation whose look-up is due, each rail
 // for itself.
 func (s *Scheduler) lookup(ctx context.Context, run *ledger.JobRun) error {
-	rails := map[railKey]*lookedAt{}
+	rails, err := s.railsToAsk(ctx, run)
+	if err != nil {
+		return err
+	}
 	for ctx.Err() == nil {
 		due, err := s.Store.DueLooks(ctx, lookupBatch)
 		if err != nil {
@@ -32,36 +33,31 @@ func (s *Scheduler) lookup(ctx context.Context, run *ledger.JobRun) error {
 		}
 		batches := map[railKey][]ledger.Operation{}
 		for _, o := range due {
-			k := railKey{o.TenantID, o.Rail}
-			if rails[k] == nil {
-				rails[k] = &lookedAt{}
-			}
-			if !rails[k].done {
+			if k := keyOf(o); !rails.of(k).done {
 				batches[k] = append(batches[k], o)
 			}
 		}
 		if len(batches) == 0 {
-			return nil
+			return s.tellOfRails(ctx, run, rails)
 		}
 		var all sync.WaitGroup
 		for k, batch := range batches {
-			all.Go(func() { s.lookAtAll(ctx, batch, run, rails[k]) })
+			rail := rails.of(k)
+			all.Go(func() { s.lookAtAll(ctx, batch, run, rail) })
 		}
 		all.Wait()
 	}
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
-type railKey struct{ tenant, rail string }
-
-// lookedAt is what one run has seen of one rail.
-type lookedAt struct {
-	silent int  // in a row
-	done   bool // for this run
-}
-
+// lookAtAll asks about a batch of one rail. A rail that was silent is asked about
+// one operation first, and about the rest once it answers.
 func (s *Scheduler) lookAtAll(ctx context.Context, due []ledger.Operation, run *ledger.JobRun, rail *lookedAt) {
-	rail.done = len(due) < lookupBatch
+	probe := rail.wasSilent
+	if probe {
+		due = due[:1]
+	}
+	rail.done = len(due) < lookupBatch && !probe
 	var asking sync.WaitGroup
 	places := make(chan struct{}, lookupsAtOnce)
 	for _, o := range due {
@@ -74,27 +70,24 @@ func (s *Scheduler) lookAtAll(ctx context.Context, due []ledger.Operation, run *
 			after, finding, err := s.lookAt(ctx, o)
 			s.counting.Lock()
 			defer s.counting.Unlock()
-			count(run, o, after, err)
-			rail.heard(finding != ledger.LookUnreachable && err == nil)
+			rail.heard(finding, err)
+			if !rail.broke(err) {
+				count(run, o, after, err)
+			}
 		})
 	}
 	asking.Wait()
-}
-
-func (s *Scheduler) leftAlone(rail *lookedAt) bool {
-	s.counting.Lock()
-	defer s.counting.Unlock()
-	return rail.silent >= silences
-}
-
-// heard takes in whether somebody answered.
-func (l *lookedAt) heard(answered bool) {
-	if answered {
-		l.silent = 0
+	if !probe {
 		return
 	}
-	l.silent++
-	l.done = l.done || l.silent >= silences
+	if rail.answered { // what waits for it is due now
+		rail.wasSilent = false
+		if err := s.Store.RecordRailLook(ctx, rail.tenant, rail.rail, true, due[0].OperationID); err != nil {
+			s.Log.Warn("that a rail answers again was not kept", "tenant", rail.tenant, "rail", rail.rail, "error", err)
+		}
+		return
+	}
+	rail.silent, rail.done = max(rail.silent, silences), true
 }
 
 func count(run *ledger.JobRun, before, after ledger.Operation, err error) {
@@ -116,20 +109,41 @@ func count(run *ledger.JobRun, before, after ledger.Operation, err error) {
 // the run meanwhile.
 func (s *Scheduler) lookAt(ctx context.Context, o ledger.Operation) (after ledger.Operation, finding ledger.LookFinding, err error) {
 	by := ledger.Holder{Kind: ledger.Reconciler, Name: "lookup"}
-	r := s.Config().Route(o)
-	if r == nil || !r.Promise().Lookup.Possible {
-		look := ledger.Look{Finding: ledger.LookUnreachable, Sentence: "Its rail is not configured for look-ups any more."}
-		after, err = s.Store.RecordLook(ctx, o.TenantID, o.OperationID, look, by, 0)
-		return after, look.Finding, err
+	look, r, err := s.ask(ctx, o)
+	if err != nil {
+		return o, look.Finding, err
 	}
-	askedAt := s.Store.Now()
-	look := r.Lookup(ctx, o)
-	look.AskedAt = askedAt
-	if ctx.Err() != nil {
-		return o, look.Finding, ctx.Err()
+	backoff := time.Duration(0)
+	if r != nil {
+		limits := r.Promise().Limits
+		backoff = rail.Backoff(limits.BackoffMin, limits.BackoffMax, o.Attempts, s.chance)
 	}
-	limits := r.Promise().Limits
-	backoff := rail.Backoff(limits.BackoffMin, limits.BackoffMax, o.Attempts, chance)
 	after, err = s.Store.RecordLook(ctx, o.TenantID, o.OperationID, look, by, backoff)
 	return after, look.Finding, err
+}
+
+// ask asks a rail about one operation. What breaks in its adapter is an error,
+// and no finding.
+func (s *Scheduler) ask(ctx context.Context, o ledger.Operation) (look ledger.Look, r *rail.Rail, err error) {
+	look.Finding = ledger.LookUnreachable
+	r = s.Config().Route(o)
+	if r == nil || !r.Promise().Lookup.Possible {
+		look.Sentence = "Its rail is not configured for look-ups any more."
+		return look, nil, nil
+	}
+	askedAt := s.Store.Now()
+	err = s.contained(func() error {
+		look = r.Lookup(ctx, o)
+		return nil
+	})
+	look.AskedAt = askedAt
+	if err == nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return look, r, err
+}
+
+func isPanic(err error) bool {
+	_, broke := errors.AsType[panicked](err)
+	return broke
 }

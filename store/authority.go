@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -21,7 +22,7 @@ func (t *tx) authority(o ledger.Operation, worker string) (string, error) {
 	case !known || rules.Actions[o.ActionType] == nil:
 		return t.stop(o, by, "Its rail or action type is no longer configured.")
 	}
-	if sentence, err := t.tokenGone(o); err != nil || sentence != "" {
+	if sentence, err := t.requesterGone(o); err != nil || sentence != "" {
 		return t.stopWith(o, by, sentence, err)
 	}
 	var decision ledger.Decision
@@ -62,6 +63,9 @@ func (t *tx) runAllows(o ledger.Operation, by ledger.Holder) (string, error) {
 
 // mayStart judges an operation of which nothing was sent.
 func (t *tx) mayStart(o ledger.Operation, by ledger.Holder, rail ledger.Rail, rules *ledger.Rulebook, decision ledger.Decision) (string, error) {
+	if sentence, err := t.chargeSpent(o); err != nil || sentence != "" {
+		return t.stopWith(o, by, sentence, err)
+	}
 	asked := askedAnew(o, decision, t.now)
 	if o.RailAddress != rail.Address || o.RailAccount != rail.Account {
 		return t.askAgain(o, by, rail, asked, "The rail's address or account changed since this was judged.")
@@ -171,8 +175,33 @@ func (t *tx) validApprovals(o ledger.Operation, rail ledger.Rail) (int, error) {
 	return n, err
 }
 
-// tokenGone says why the token that asked for the operation no longer counts.
-// One that merely expired does: it was good when it asked.
+// requesterGone says why whoever asked for the operation no longer counts. A
+// token that merely expired does: it was good when it asked.
+func (t *tx) requesterGone(o ledger.Operation) (string, error) {
+	if o.InPerson() {
+		return t.personGone(o)
+	}
+	return t.tokenGone(o)
+}
+
+// personGone asks again whether the person who asked may ask for anything. Of
+// what they had asked for before they were disabled, nothing goes out.
+func (t *tx) personGone(o ledger.Operation) (string, error) {
+	p, err := scanPerson(t.row(`select `+personColumns+` from people where tenant_id = $1 and email = $2`, o.TenantID, NormalEmail(o.Owner)))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return "The person who asked for it is not known.", nil
+	case err != nil:
+		return "", err
+	case p.DisabledAt > 0:
+		return "The person who asked for it was disabled.", nil
+	}
+	if may, _ := ledger.MaySettle(p.Email, p.Roles); !may {
+		return "The person who asked for it may no longer settle what is owed.", nil
+	}
+	return "", nil
+}
+
 func (t *tx) tokenGone(o ledger.Operation) (string, error) {
 	var revoked int64
 	err := t.row(`select revoked_at from tokens where tenant_id = $1 and id = $2`, o.TenantID, o.TokenID).Scan(&revoked)

@@ -101,7 +101,8 @@ func (t *tx) hearLate(o ledger.Operation, r ledger.Receipt, by ledger.Holder) er
 	if o.Receipt != nil && o.Receipt.ID == r.ID {
 		return nil
 	}
-	return t.lateEffect(o, r, lateCause(o), by)
+	_, err := t.lateEffect(o, r, lateCause(o), by)
+	return err
 }
 
 // quarantine is for a record with our stamp on an operation of which this ledger

@@ -21,11 +21,14 @@ func (t *tx) addEvidence(e ledger.Evidence) error {
 	if e.Body == nil {
 		e.Body = []byte{}
 	}
+	if e.ID == "" {
+		e.ID = randomID("ev_")
+	}
 	sum := sha256.Sum256(e.Body)
 	return t.exec(`
 		insert into evidence (id, tenant_id, operation_id, attempt, source, finding, sentence, body, sha256, recorded_by, at)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		randomID("ev_"), e.TenantID, e.OperationID, e.Attempt, e.Source, e.Finding, e.Sentence, e.Body, hex.EncodeToString(sum[:]), e.By, t.now)
+		e.ID, e.TenantID, e.OperationID, e.Attempt, e.Source, e.Finding, e.Sentence, e.Body, hex.EncodeToString(sum[:]), e.By, t.now)
 }
 
 // Evidence lists what was observed about an operation, oldest first.

@@ -186,13 +186,19 @@ func (b *bench) wantErr(err, want error) {
 // check holds the ledger against the invariants.
 func (b *bench) check(books ...invariant.Book) {
 	b.t.Helper()
+	for _, v := range b.found(books...) {
+		b.t.Errorf("%s", v)
+	}
+}
+
+// found are the invariants that do not hold.
+func (b *bench) found(books ...invariant.Book) []invariant.Violation {
+	b.t.Helper()
 	found, err := invariant.Check(b.ctx, b.s, books...)
 	if err != nil {
 		b.t.Errorf("checking the invariants: %v", err)
 	}
-	for _, v := range found {
-		b.t.Errorf("%s", v)
-	}
+	return found
 }
 
 // draft is what an agent asks for; change may alter it before it is handed in.

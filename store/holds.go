@@ -45,7 +45,8 @@ func (s *Store) Happened(ctx context.Context, tenant, id string, d Decision) (le
 			return after, err
 		}
 		over := *r.Amount - o.Terms.Amount
-		return after, t.lateEffect(after, ledger.Receipt{ID: r.ID, Amount: &over, Currency: r.Currency}, "overcharge", by)
+		_, err = t.openRefund(after, ledger.Receipt{ID: r.ID, Amount: &over, Currency: r.Currency}, ledger.CauseOvercharge, by)
+		return after, err
 	})
 }
 
@@ -136,7 +137,8 @@ func (s *Store) HappenedTwice(ctx context.Context, tenant, id string, d Decision
 		if err != nil {
 			return o, err
 		}
-		return after, t.lateEffect(after, second, "duplicate_charge", by)
+		_, err = t.openRefund(after, second, ledger.CauseDuplicateCharge, by)
+		return after, err
 	})
 }
 

@@ -81,7 +81,7 @@ func (t *tx) namedBy(e ledger.ProviderEvent) (ledger.Operation, error) {
 	}
 	rows, err := t.rows(`
 		select operation_id from operations where tenant_id = $1 and rail = $2 and receipt_id = $3 and receipt_id <> ''
-		union select operation_id from refunds_owed where tenant_id = $1 and rail = $2 and receipt_id = $3 limit 2`,
+		union select operation_id from refunds_owed where tenant_id = $1 and rail = $2 and receipt_id = $3 and operation_id is not null limit 2`,
 		e.TenantID, e.Rail, e.ReceiptID)
 	if err != nil {
 		return ledger.Operation{}, err

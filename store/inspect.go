@@ -61,6 +61,12 @@ func (s *Store) dossiers(ctx context.Context, after int64) (page []Dossier, last
 	} else if file < sightedSince {
 		columns = strings.Replace(columns, ", sighted", ", 0", 1)
 	}
+	refunds := refundColumns
+	if kept, err := s.keepsJournal(ctx); err != nil {
+		return nil, 0, err
+	} else if !kept {
+		refunds = earlyRefundColumns
+	}
 	rows, err := t.QueryContext(ctx, `select id, `+columns+` from operations where id > $1 order by id limit $2`, after, inspectPage)
 	if err != nil {
 		return nil, 0, err
@@ -95,7 +101,7 @@ func (s *Store) dossiers(ctx context.Context, after int64) (page []Dossier, last
 			d.Entries = append(d.Entries, e)
 			return err
 		}),
-		belonging(ctx, t, `refunds_owed`, refundColumns, `opened_at, x.id`, first, last, func(r *sql.Rows) error {
+		belonging(ctx, t, `refunds_owed`, refunds, `opened_at, x.id`, first, last, func(r *sql.Rows) error {
 			e, err := scanRefund(r)
 			d := dossier(e.TenantID, e.OperationID)
 			d.Refunds = append(d.Refunds, e)
@@ -108,6 +114,12 @@ func (s *Store) dossiers(ctx context.Context, after int64) (page []Dossier, last
 			return err
 		}),
 	)
+}
+
+// keepsJournal tells a file that has a journal of what is owed from an older one,
+// which is only read here.
+func (s *Store) keepsJournal(ctx context.Context) (kept bool, err error) {
+	return kept, s.readers.QueryRowContext(ctx, `select exists (select 1 from migrations where name like '%_refunds.%')`).Scan(&kept)
 }
 
 // belonging reads the rows of a table that belong to the operations after one row

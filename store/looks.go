@@ -63,7 +63,7 @@ func (t *tx) weigh(o ledger.Operation, look ledger.Look, by ledger.Holder, backo
 	}
 	if w.Event == ledger.Receive || w.Event == ledger.Mismatch { // extras have a stamp of their own
 		for _, extra := range w.Extra {
-			if err := t.lateEffect(o, extra, "duplicate_charge", by); err != nil {
+			if _, err := t.lateEffect(o, extra, ledger.CauseDuplicateCharge, by); err != nil {
 				return o, err
 			}
 		}
@@ -104,6 +104,11 @@ func (t *tx) lookedInVain(o ledger.Operation, look ledger.Look, w ledger.Weighin
 	if o.Status != ledger.Unknown {
 		return o, nil
 	}
+	if look.Finding == ledger.LookUnreachable {
+		patient := *rules
+		patient.Timing.UnknownFor = max(patient.Timing.UnknownFor, outageFor)
+		rules = &patient
+	}
 	o, err := t.plan(o, rules, rail, by, backoff)
 	if err != nil || o.NextLookAt == 0 || look.Finding != ledger.LookUnreachable {
 		return o, err
@@ -113,10 +118,21 @@ func (t *tx) lookedInVain(o ledger.Operation, look ledger.Look, w ledger.Weighin
 	return o, t.save(was, o)
 }
 
+// outageFor is how long an operation waits for a provider that cannot be asked,
+// before a person is asked instead: an outage is one problem of the rail, and not
+// one for everything that waits for it.
+const outageFor = 24 * time.Hour
+
 // lookBack is the one more look at an operation that ended: an effect that is
 // not its receipt is money found twice.
 func (t *tx) lookBack(o ledger.Operation, look ledger.Look, w ledger.Weighing, by ledger.Holder) (ledger.Operation, error) {
 	was := o
+	if o.Status == ledger.Confirmed && (look.Finding == ledger.LookAbsent || look.ShowsReceipt(o)) {
+		if _, _, err := t.recheck(o, look, by); err != nil {
+			return o, err
+		}
+		w.Extra, w.Receipt = nil, nil // weighed
+	}
 	found := w.Extra
 	if w.Receipt != nil && !w.Receipt.Presumed {
 		found = append(found, *w.Receipt)
@@ -125,7 +141,7 @@ func (t *tx) lookBack(o ledger.Operation, look ledger.Look, w ledger.Weighing, b
 		if o.Receipt != nil && o.Receipt.ID == r.ID {
 			continue
 		}
-		if err := t.lateEffect(o, r, lateCause(o), by); err != nil {
+		if _, err := t.lateEffect(o, r, lateCause(o), by); err != nil {
 			return o, err
 		}
 	}

@@ -232,6 +232,9 @@ func (t *tx) happen(o ledger.Operation, h happening) (ledger.Operation, error) {
 	if err != nil {
 		return o, err
 	}
+	if err := t.settledBy(o); err != nil {
+		return o, err
+	}
 	return o, t.passOn(o)
 }
 

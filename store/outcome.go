@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -68,7 +69,8 @@ func (t *tx) settle(o ledger.Operation, m Marked, answer ledger.Answer, s ledger
 	by := ledger.Holder{Kind: ledger.Worker, Name: m.Attempt.Worker}
 	o.Sighted = o.Sighted || s.Sighted
 	if s.Late != "" {
-		return o, t.lateEffect(o, *answer.Receipt, lateCause(o), by)
+		_, err := t.lateEffect(o, *answer.Receipt, lateCause(o), by)
+		return o, err
 	}
 	// What this attempt resolves counts before the guards are asked: a refusal of
 	// the only attempt leaves none unresolved.
@@ -106,11 +108,11 @@ func (t *tx) settleQuietly(o ledger.Operation, m Marked, answer ledger.Answer, s
 
 // lateCause says what an effect is that an operation did not need: its second
 // one, or the first of one that had ended without.
-func lateCause(o ledger.Operation) string {
+func lateCause(o ledger.Operation) ledger.RefundCause {
 	if o.Status == ledger.Confirmed {
-		return "duplicate_charge"
+		return ledger.CauseDuplicateCharge
 	}
-	return "late_effect"
+	return ledger.CauseLateEffect
 }
 
 // recount sets the number of unresolved attempts from their own rows, so that it
@@ -184,16 +186,31 @@ func (t *tx) plan(o ledger.Operation, rules *ledger.Rulebook, rail ledger.Rail, 
 	return planned, t.save(was, planned)
 }
 
-// lateEffect opens a refund owed for an effect that nobody wanted: on an
-// operation that ended without it, or that has its effect already.
-func (t *tx) lateEffect(o ledger.Operation, r ledger.Receipt, cause string, by ledger.Holder) error {
-	opened, err := t.openRefund(o, r, cause)
-	if err != nil || !opened {
-		return err
+// lateEffect records an effect that an operation did not need. Of one that had
+// ended without any, a person is told as well. It tells how many entries and
+// exceptions that opened.
+func (t *tx) lateEffect(o ledger.Operation, r ledger.Receipt, cause ledger.RefundCause, by ledger.Holder) (opened int, err error) {
+	owed, err := t.openRefund(o, r, cause, by)
+	if err != nil {
+		return 0, err
 	}
-	return t.log(ledger.Entry{TenantID: o.TenantID, OperationID: o.OperationID, Object: "refund_owed", ObjectID: r.ID,
-		Event: "open", ActorKind: by.Kind, Actor: by.Name, From: o.Status, To: o.Status, Reason: o.Reason,
-		Sentence: fmt.Sprintf("The provider also holds %s: a refund is owed (%s).", r.ID, cause), Fact: text(r)})
+	if owed {
+		opened++
+	}
+	if o.Status != ledger.Rejected {
+		return opened, nil
+	}
+	if !owed { // no money, or known already: asked about once
+		known, err := t.wasAsked(o, ledger.HappenedAfterAll)
+		if err != nil || known {
+			return opened, err
+		}
+	}
+	asked, err := t.openException(o, ledger.HappenedAfterAll, fmt.Sprintf("The provider holds %s, of an operation that ended without it: it happened after all.", cmp.Or(r.ID, "an effect")), by)
+	if asked {
+		opened++
+	}
+	return opened, err
 }
 
 const attemptColumns = `tenant_id, operation_id, number, epoch, fence, worker, provider_key, address, account, request_sha256, marked_at, send_by, outcome, outcome_at, http_status, sentence`

@@ -33,7 +33,7 @@ func (t *tx) repeat(o ledger.Operation, original string, rules *ledger.Rulebook,
 		return o, err
 	}
 	o.PolicyVersion, o.DuplicateOf = rules.Policy.Version, original
-	o, err = t.happen(o, happening{event: ledger.Repeat, by: ledger.Holder{Kind: ledger.Agent, Name: o.Agent},
+	o, err = t.happen(o, happening{event: ledger.Repeat, by: o.Requester(),
 		sentence: fmt.Sprintf("An identical repeat of %s, whose result answers it. Nothing was sent.", original),
 		fact:     map[string]any{"fingerprint": o.Fingerprint, "duplicate_of": original, "order_id": o.OrderID}})
 	if err != nil {

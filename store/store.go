@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,9 @@ type Store struct {
 	instance string
 	epoch    int64
 	rowIDs   rowIDs
+
+	accounts  sync.Map // tenant, rail, account → *sync.Mutex: one import at a time
+	importing sync.Map // imports whose lines are being written
 }
 
 // Open opens the ledger in a folder, brings its schema up to date and takes
@@ -116,7 +120,10 @@ func (s *Store) open(ctx context.Context) error {
 	if s.readers, err = openReaders(ctx, path); err != nil {
 		return fmt.Errorf("opening %s for reading: %w", path, err)
 	}
-	return s.identify(ctx)
+	if err := s.identify(ctx); err != nil {
+		return err
+	}
+	return s.freeJobs(ctx)
 }
 
 const selectIdentity = `
@@ -137,6 +144,8 @@ func (s *Store) identify(ctx context.Context) error {
 		return t.row(`
 			select coalesce(max(id), 0) from (
 				select max(id) as id from operations union all select max(id) as id from job_runs union all select max(id) as id from events
+				union all select max(number) as id from refunds_owed union all select max(id) as id from refund_journal
+				union all select max(id) as id from statement_lines
 			) as used`).Scan(&s.rowIDs.last)
 	})
 }

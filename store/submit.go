@@ -67,6 +67,9 @@ func (t *tx) register(o ledger.Operation) (ledger.Operation, error) {
 	if original, err := t.cached(o, action); err != nil || original != "" {
 		return t.repeat(o, original, rules, err)
 	}
+	if err := t.keepToCharge(o); err != nil {
+		return o, err
+	}
 	var first happening
 	o, first, err = t.judgeFirst(o, action, rules, replaced)
 	if err != nil {
@@ -130,7 +133,7 @@ func (t *tx) judgeFirst(o ledger.Operation, action *ledger.ActionType, rules *le
 	}
 	o.PolicyVersion, o.PolicyRow, o.Asked = rules.Policy.Version, decision.Row, decision.Asked
 
-	first := happening{by: ledger.Holder{Kind: ledger.Agent, Name: o.Agent}, sentence: decision.Sentence,
+	first := happening{by: o.Requester(), sentence: decision.Sentence,
 		fact: map[string]any{"fingerprint": o.Fingerprint, "policy_row": o.PolicyRow, "overlaps": overlaps, "order_id": o.OrderID, "traceparent": o.Trace}}
 	switch {
 	case decision.Then == "deny":

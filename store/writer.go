@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+
+	"holdfast/store/ledger"
 )
 
 // maxBatch bounds how many callers share one fsync. More gains little and makes
@@ -28,6 +30,8 @@ type writer struct {
 	stmts  map[string]*sql.Stmt
 	broken error // set once a commit left it open whether it happened
 	walAt  int64 // the size of the write-ahead log at which it is emptied
+	health ledger.WriterHealth
+	tells  sync.Mutex // held over health
 }
 
 type job struct {
@@ -124,6 +128,7 @@ func (w *writer) run() {
 
 func (w *writer) commit(batch []*job) {
 	changed, err := w.apply(batch)
+	w.noteHealth(err)
 	for _, j := range batch {
 		if err != nil && j.err == nil {
 			j.err = err
@@ -134,6 +139,28 @@ func (w *writer) commit(batch []*job) {
 		w.store.watchers.tell(changed)
 		w.keepWALSmall()
 	}
+}
+
+func (w *writer) noteHealth(err error) {
+	w.tells.Lock()
+	defer w.tells.Unlock()
+	w.health.Commits++
+	if err != nil {
+		w.health.Lost++
+	}
+	w.health.Stopped = w.broken != nil
+}
+
+// WriterHealth tells how the writer of this process fares.
+func (s *Store) WriterHealth() ledger.WriterHealth {
+	if s.writer == nil {
+		return ledger.WriterHealth{}
+	}
+	s.writer.tells.Lock()
+	defer s.writer.tells.Unlock()
+	h := s.writer.health
+	h.Waiting = len(s.writer.queue)
+	return h
 }
 
 // apply runs a batch in one transaction. Its error is everybody's.

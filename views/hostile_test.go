@@ -93,9 +93,22 @@ func everywhere(t testing.TB, s string) []drawn {
 	for i := range c.Test.Findings {
 		c.Test.Findings[i] = ledger.RailFinding{Check: s, Promised: s, Seen: s}
 	}
+	counted := numbers()["some"]
+	counted.Frame, counted.Rails = f, []string{s}
+	for i := range counted.Now.Open {
+		counted.Now.Open[i].Rail, counted.Now.Open[i].ActionType = s, s
+	}
+	for i := range counted.Now.Owed {
+		counted.Now.Owed[i].Rail, counted.Now.Owed[i].Currency = s, s
+	}
+	for i := range counted.Happened.Attempts {
+		counted.Happened.Attempts[i].Rail = s
+	}
+	counted.Unmatched[0].Account, counted.Unmatched[0].Rail = s, s
 	p.Operation.Status, p.Paused = ledger.Ready, c.Pause
 	return append(all,
 		drawn{"rails", views.Rails(rail)},
+		drawn{"numbers", views.Numbers(counted)},
 		drawn{"behind a paused rail", views.Operation(p)},
 		drawn{"home", views.Home(views.HomePage{Frame: f, Items: []views.Need{need, debt}, Others: []views.Need{need}, Next: []string{s}, FirstToken: "t", FirstCurl: "c", LongestBy: s, LongestFor: hour})},
 		drawn{"approvals", views.Approvals(views.ApprovalsPage{Frame: f, Items: []views.Need{need}})},

@@ -269,12 +269,19 @@ func CrossSite(f Frame, back string) MessagePage {
 	return m
 }
 
+// AnsweredBefore says that an exception has its answer already.
+func AnsweredBefore(f Frame) MessagePage {
+	return MessagePage{Frame: f, Tone: Amber, Title: "Somebody answered it before you.",
+		Lines: []string{"Nothing of yours was recorded. The operation's page shows what they wrote."},
+		Links: []Link{{"/", "What needs me now"}}}
+}
+
 // JobDone is the page after a job was run by hand.
 func JobDone(f Frame, run ledger.JobRun) MessagePage {
 	m := MessagePage{Frame: f, Tone: Slate,
 		Title: "The job " + run.Job + " ran.",
-		Lines: []string{fmt.Sprintf("Looked at %s, resolved %s, held %s, not reached %s.",
-			grouped(run.LookedAt), grouped(run.Resolved), grouped(run.Held), grouped(len(run.Problems)))},
+		Lines: []string{fmt.Sprintf("Looked at %s, resolved %s, held %s, opened %s, problems %s.",
+			grouped(run.LookedAt), grouped(run.Resolved), grouped(run.Held), grouped(run.Opened), grouped(len(run.Problems)))},
 		Links: []Link{{"/settings", "Settings"}},
 	}
 	m.Lines = append(m.Lines, run.Problems...)

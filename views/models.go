@@ -131,11 +131,19 @@ type HomePage struct {
 type Need struct {
 	Operation ledger.Operation
 	Refund    *ledger.RefundOwed // set: the row is about this, and Operation is where it came from
+	Exception *Exception         // set: the row is about this, and Operation is what it contradicts
 	Sentence  string             // why it is here
 	Flags     []string           // "new recipient"
 	Since     int64              // since when it waits
 	Until     int64              // when it expires or gets worse; 0: never
 	Holder    string             // who has it, if anybody
+}
+
+// Exception is what contradicts an operation that ended, with who may answer it.
+type Exception struct {
+	ledger.Exception
+	Answer Decision
+	Form   FormState // what was typed, where it was not taken
 }
 
 // Card is one of the first day's three, which tick themselves.
@@ -236,10 +244,9 @@ type FormState struct {
 
 // RefundOf is the charge that a refund returns, as far as it is known here.
 type RefundOf struct {
-	ID       string            // the charge's id at the provider, as the refund names it
-	Charge   *ledger.Operation // nil: not known here
-	Refunded int64             // by other refunds, confirmed and open
-	Capped   bool              // there are more refunds than were counted
+	ID     string            // the charge's id at the provider, as the refund names it
+	Known  *ledger.Charge    // nil: not known here; its returns are the other refunds, confirmed and open
+	Charge *ledger.Operation // nil: only a refund owed knows of it
 }
 
 // Field is one member of the payload, as the action type's schema names it.
@@ -279,10 +286,33 @@ type HoldPage struct {
 
 // RefundsPage lists money owed.
 type RefundsPage struct {
-	Frame Frame
-	Items []ledger.RefundOwed
-	From  map[string]ledger.Operation // by operation id: where the entries came from
-	Sums  []RailSum
+	Frame     Frame
+	Tab       ledger.RefundStatus // empty: all of them
+	Items     []ledger.RefundOwed
+	Words     []Word                      // of the items; where there are none, their status says it
+	Next      string                      // cursor of the next page
+	From      map[string]ledger.Operation // by operation id: where the entries came from
+	Sums      []RailSum
+	Customers []RailSum // the same per customer, whose name stands for the rail's
+	Ages      []ledger.RefundAge
+}
+
+// RefundPage is one entry: why it is owed, and all that became of it.
+type RefundPage struct {
+	Frame       Frame
+	Entry       ledger.RefundOwed
+	From        *ledger.Operation // nil: it was reported without one
+	Paying      *ledger.Operation // by which it is being settled now
+	Settlements []ledger.RefundSettlement
+	Waivers     []ledger.RefundWaiver
+	Journal     []ledger.JournalTransaction
+	Rails       []string // on which it may have been paid
+	Settle      Decision
+	Waive       Decision
+	GiveBack    Decision // by an operation
+	NextID      string   // what that operation will be called; empty: none can be made over the first rail
+	NextWhy     string   // why not
+	Form        FormState
 }
 
 // RailSum is what is owed in one direction on one rail in one currency.

@@ -199,20 +199,14 @@ func saidBy(person bool, sentence string) string {
 	return inWords(sentence)
 }
 
-// charged is what the provider took, as its receipt says.
-func (r RefundOf) charged() int64 {
-	if receipt := r.Charge.Receipt; receipt != nil && receipt.Amount != nil {
-		return *receipt.Amount
-	}
-	return r.Charge.Terms.Amount
-}
-
 // left is what would stay of the charge after this refund; below zero it would
 // return more than was taken.
-func (r RefundOf) left(o ledger.Operation) int64 { return r.charged() - r.Refunded - o.Terms.Amount }
+func (r RefundOf) left(o ledger.Operation) int64 {
+	return r.Known.Amount - r.Known.Returned() - o.Terms.Amount
+}
 
 // Beyond reports whether a refund returns more than its charge, or nobody can
 // say.
 func (r RefundOf) Beyond(o ledger.Operation) bool {
-	return r.Charge == nil || r.Charge.Terms.Currency != o.Terms.Currency || r.left(o) < 0
+	return r.Known == nil || r.Known.Currency != o.Terms.Currency || r.left(o) < 0
 }

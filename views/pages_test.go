@@ -95,7 +95,7 @@ func TestNoPageCarriesInlineStyleOrScriptOrLoadsFromElsewhere(t *testing.T) {
 // strict holds what the content security policy will enforce.
 func strict(t *testing.T, name string, d document) {
 	t.Helper()
-	allowed := []string{"html", "head", "meta", "title", "link", "script", "body", "a", "p", "b", "strong", "header", "div", "svg", "path", "circle", "span",
+	allowed := []string{"html", "head", "meta", "title", "link", "script", "body", "a", "p", "b", "strong", "header", "div", "svg", "path", "circle", "rect", "text", "span",
 		"bdi", "mark", "form", "label", "input", "button", "details", "summary", "ul", "ol", "li", "section", "nav", "main", "footer", "h1", "h2", "h3", "table", "caption",
 		"thead", "tbody", "tr", "th", "td", "dl", "dt", "dd", "code", "time", "q", "i", "br", "fieldset", "legend", "select", "option", "textarea", "datalist", "blockquote"}
 	for n := range d.root.Descendants() {
@@ -143,8 +143,11 @@ func TestFormsThatDecideArePostsThatCarryWhatWasOnTheScreen(t *testing.T) {
 			m := decides.FindStringSubmatch(action)
 			if m == nil {
 				if want := map[string]string{"login": "/login", "logout": "/logout", "setup": "/setup", "run-job": "/settings/run-job", "stop-run": "/runs/stop-run",
-					"pause-rail": "/rails/pause-rail", "resume-rail": "/rails/resume-rail"}[act]; action != want {
+					"pause-rail": "/rails/pause-rail", "resume-rail": "/rails/resume-rail", "settle": "/refunds/ro_1/settle"}[act]; action != want {
 					t.Errorf("%s: %s posts to %q", page.name, act, action)
+				}
+				if version := field(f, "version"); act == "settle" && (version == nil || attr(version, "value") != "7") {
+					t.Errorf("%s: %s does not carry the version", page.name, act)
 				}
 				continue
 			}
@@ -159,7 +162,7 @@ func TestFormsThatDecideArePostsThatCarryWhatWasOnTheScreen(t *testing.T) {
 		}
 	}
 	for _, act := range []string{"login", "logout", "setup", "approve", "reject", "ask-changes", "happened", "did-not-happen", "happened-twice", "send-again",
-		"still-unknown", "look-again", "same-purchase", "different-purchase", "run-job", "stop-run", "pause-rail", "resume-rail"} {
+		"still-unknown", "look-again", "same-purchase", "different-purchase", "run-job", "stop-run", "pause-rail", "resume-rail", "settle"} {
 		if !found[act] && act != "did-not-happen" && act != "send-again" { // refused in the samples
 			t.Errorf("no page has the form %s", act)
 		}
@@ -285,7 +288,7 @@ func TestVioletIsOnlyForUnknown(t *testing.T) {
 	for _, page := range everyPage(t) {
 		d := draw(t, page.page)
 		for _, n := range d.all(func(n *html.Node) bool { return has("data-tone", "violet")(n) && class("badge")(n) }) {
-			if w := text(n, false); w != "Outcome unknown" && w != "Held" && w != "Unknown" {
+			if w := text(n, false); w != "Outcome unknown" && w != "Refund outcome unknown" && w != "Held" && w != "Unknown" {
 				t.Errorf("%s: %q is violet", page.name, w)
 			}
 		}

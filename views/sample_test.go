@@ -228,6 +228,13 @@ func refundOwed() ledger.RefundOwed {
 		Rail: "card-eu", Currency: "USD", Amount: 4800, Open: 4800, Status: "owed", Customer: "Marta K.", OpenedAt: now - 3*day, DueAt: now + 7*hour}
 }
 
+// entryOwed is the same with the version that a form carries.
+func entryOwed() ledger.RefundOwed {
+	e := refundOwed()
+	e.Version = 7
+	return e
+}
+
 func home() views.HomePage {
 	owed := refundOwed()
 	return views.HomePage{
@@ -340,6 +347,18 @@ func everyPage(t testing.TB) []drawn {
 	add("hold-opened", views.Hold(opened))
 
 	add("refunds", views.Refunds(views.RefundsPage{Frame: frame(views.AtRefunds), Items: []ledger.RefundOwed{refundOwed()}, Sums: []views.RailSum{{Rail: "card-eu", Sum: views.Sum{Amount: 31000, Currency: "USD"}, Count: 4}, {Rail: "usdc-base", Sum: views.Sum{Amount: 90_000000, Currency: "USDC"}, Count: 1}}}))
+	entry := views.RefundPage{Frame: frame(views.AtRefunds), Entry: entryOwed(), From: new(charge(ledger.Confirmed, "")), Rails: []string{"card-eu", "usdc-base"},
+		GiveBack: views.Decision{Act: "settle", Allowed: true}, NextID: "refund-ro_1-2",
+		Settlements: []ledger.RefundSettlement{{Kind: ledger.ByOperation, OperationID: "refund-ro_1-1", Rail: "card-eu", Amount: 4800, Currency: "USD", State: ledger.SettlementFell, By: "ana@example.com", At: now - day}}}
+	add("refund", views.Refund(entry))
+	entry.Form = views.FormState{Act: "give-back", Problem: "49.00 USD is more than is owed; 48.00 USD is.", Values: map[string]string{"amount": "49.00", "rail": "usdc-base"}}
+	entry.NextID, entry.NextWhy = "", "No action type gives money back on the rail card-eu."
+	add("refund-opened", views.Refund(entry))
+	paying := refund()
+	paying.OperationID, paying.Status = "refund-ro_1-2", ledger.Unknown
+	entry.Form, entry.GiveBack = views.FormState{}, views.Decision{Act: "settle", Why: "An operation is to pay this. Until its outcome is known, nothing else may."}
+	entry.Entry.Status, entry.Entry.Settling, entry.Paying = ledger.RefundIsSettling, 4800, &paying
+	add("refund-unknown", views.Refund(entry))
 	add("refunds-empty", views.Refunds(views.RefundsPage{Frame: calm(frame(views.AtRefunds))}))
 	add("settings", views.Settings(settings()))
 	quiet := settings()
@@ -353,6 +372,10 @@ func everyPage(t testing.TB) []drawn {
 
 	for name, r := range rails() {
 		add("rails-"+name, views.Rails(r))
+	}
+
+	for name, n := range numbers() {
+		add("numbers-"+name, views.Numbers(n))
 	}
 
 	for i, m := range messages() {
@@ -419,6 +442,48 @@ func rails() map[string]views.RailsPage {
 		"viewer": {Frame: f, Pause: views.Decision{Act: "pause-rail", Why: "This needs the role approver, finance or admin."}, Items: all[:2]},
 		"opened": {Frame: f, Pause: may, Items: all[3:4], Form: views.FormState{Act: "pause-rail", Problem: "A reason is needed.", Values: map[string]string{"rail": "smtp", "reason": "it"}}},
 	}
+}
+
+// numbers are the numbers page in each of its states.
+func numbers() map[string]views.NumbersPage {
+	f := frame(views.AtRails)
+	f.Pages.Rails = true
+	spread := func(took ...int64) (s ledger.Spread) {
+		for _, ms := range took {
+			s.Add(ms)
+		}
+		return s
+	}
+	some := views.NumbersPage{Frame: f, Rails: []string{"bank-eu", "card-eu", "smtp"}, Statements: true,
+		Now: ledger.Numbers{At: now,
+			Open: []ledger.OpenCount{
+				{Rail: "card-eu", ActionType: "create_payment", Status: ledger.Unknown, Sent: true, N: 2, Since: now - 12*minute},
+				{Rail: "card-eu", ActionType: "refund", Status: ledger.UnknownHold, Reason: ledger.KeyExpired, Sent: true, N: 1, Since: now - 2*hour},
+				{Rail: "bank-eu", ActionType: "pay_out", Status: ledger.UnknownHold, Reason: ledger.Inconclusive, Sent: true, N: 1204, Since: now - 3*day},
+				{Rail: "bank-eu", ActionType: "pay_out", Status: ledger.UnknownHold, Reason: ledger.SameRecipientAmount, N: 4, Since: now - hour},
+				{Rail: "bank-eu", ActionType: "pay_out", Status: ledger.AwaitingApproval, N: 7, Since: now - hour},
+			},
+			Owed: []ledger.OwedCount{
+				{Rail: "card-eu", Currency: "EUR", Direction: "we_owe", N: 3, Amount: 31000, Overdue: 1, Late: 4800},
+				{Rail: "bank-eu", Currency: "EUR", Direction: "we_owe", N: 1, Amount: 9000},
+				{Rail: "card-eu", Currency: "USD", Direction: "we_owe", N: 1, Amount: 480000},
+				{Rail: "bank-eu", Currency: "EUR", Direction: "owed_to_us", N: 1, Amount: 120000},
+				{Rail: "smtp", Currency: "EUR", Direction: "we_owe"},
+			}},
+		Happened: ledger.Happened{
+			Attempts: []ledger.AttemptCount{{Rail: "card-eu", Outcome: ledger.AttemptReceipt, N: 48110}, {Rail: "card-eu", Outcome: ledger.AttemptDeclined, N: 902}, {Rail: "card-eu", Outcome: ledger.AttemptUnknown, N: 31}, {Rail: "bank-eu", Outcome: ledger.AttemptNotSent, N: 3}},
+			Resolved: []ledger.ResolvedCount{
+				{Rail: "card-eu", How: ledger.ByLookup, Spread: spread(2*second, 3*second, 40*second, 50*second, 4*minute)},
+				{Rail: "card-eu", How: ledger.ByEvent, Spread: spread(second)},
+				{Rail: "bank-eu", How: ledger.ByPerson, Spread: spread(3*hour, 26*hour)},
+				{Rail: "bank-eu", How: ledger.ByLookup, Spread: spread(20 * minute)},
+			}},
+		Unmatched: []views.AccountLines{{Account: "EUR …4521", Rail: "card-eu", N: 3}, {Account: "USD", Rail: "card-eu"}},
+	}
+	none := views.NumbersPage{Frame: calm(f), Rails: some.Rails, Statements: true, Now: ledger.Numbers{At: now}}
+	counting := some
+	counting.Counting, counting.Happened, counting.Statements = true, ledger.Happened{}, false
+	return map[string]views.NumbersPage{"some": some, "none": none, "counting": counting}
 }
 
 func settings() views.SettingsPage {

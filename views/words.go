@@ -413,7 +413,7 @@ func refundWord(r ledger.RefundOwed) Word {
 	case "waived":
 		return Word{Text: "Waived", Icon: Back, Tone: Slate}
 	}
-	return Word{Text: sentenceCase(r.Status), Icon: Return, Tone: Amber}
+	return Word{Text: sentenceCase(string(r.Status)), Icon: Return, Tone: Amber}
 }
 
 // toUs reports the direction of an entry.
@@ -485,7 +485,7 @@ func causeWord(r ledger.RefundOwed) string {
 	case "reported":
 		return "reported"
 	}
-	return strings.ReplaceAll(r.Cause, "_", " ")
+	return strings.ReplaceAll(string(r.Cause), "_", " ")
 }
 
 func count(n int, one, many string) string {

@@ -32,6 +32,9 @@ func (s *Server) routeAPI(e *echo.Echo) {
 	v1.PUT("/runs/:run", s.lowerRun)
 	v1.POST("/runs/:run/attempts", s.reportAttempts)
 	v1.POST("/rails/:rail/events", s.hearEvent)
+	v1.POST("/statements", s.takeStatement)
+	v1.POST("/refunds-owed", s.reportRefund)
+	v1.GET("/refunds-owed", s.listRefunds)
 }
 
 var operationID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$`)
@@ -221,13 +224,8 @@ func (s *Server) page(ctx context.Context, who caller, q url.Values) (answer, er
 
 func listFilter(q url.Values) (store.Filter, error) {
 	f := store.Filter{ActionType: q.Get("action_type"), Reference: q.Get("reference"), RunID: q.Get("run_id"), Cursor: q.Get("cursor")}
-	for name, values := range q {
-		if !slices.Contains([]string{"status", "action_type", "reference", "run_id", "cursor", "limit"}, name) {
-			return f, problemf("invalid_request", "%s: there is no such parameter; use status, action_type, reference, run_id, cursor or limit.", name)
-		}
-		if len(values) > 1 {
-			return f, problemf("invalid_request", "%s: give it once.", name)
-		}
+	if err := knownParameters(q, "status", "action_type", "reference", "run_id", "cursor", "limit"); err != nil {
+		return f, err
 	}
 	if word := q.Get("status"); word != "" {
 		for _, one := range strings.Split(word, ",") {
@@ -237,14 +235,36 @@ func listFilter(q url.Values) (store.Filter, error) {
 			f.Statuses = append(f.Statuses, ledger.Status(one))
 		}
 	}
-	if text := q.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 200 {
-			return f, newProblem("invalid_request", "limit: give a number from 1 to 200.")
+	limit, err := limitOf(q)
+	f.Limit = limit
+	return f, err
+}
+
+// knownParameters refuses what a list does not know, and what is given twice.
+func knownParameters(q url.Values, known ...string) error {
+	for name, values := range q {
+		if !slices.Contains(known, name) {
+			last := len(known) - 1
+			return problemf("invalid_request", "%s: there is no such parameter; use %s or %s.", name, strings.Join(known[:last], ", "), known[last])
 		}
-		f.Limit = n
+		if len(values) > 1 {
+			return problemf("invalid_request", "%s: give it once.", name)
+		}
 	}
-	return f, nil
+	return nil
+}
+
+// limitOf is how many items a page is to have; 0 where nobody says.
+func limitOf(q url.Values) (int, error) {
+	text := q.Get("limit")
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > 200 {
+		return 0, newProblem("invalid_request", "limit: give a number from 1 to 200.")
+	}
+	return n, nil
 }
 
 // cancel answers POST /v1/operations/{id}/cancel.

@@ -253,7 +253,8 @@ func checkTenant(name string) error {
 	return nil
 }
 
-// RunJobs runs one job now, or all of them, and prints what each did.
+// RunJobs runs one job now, or all of them, and prints what each did. One that
+// meets a problem keeps no other waiting; all of them are told at the end.
 func (i *Instance) RunJobs(ctx context.Context, name string, out io.Writer, asJSON bool) error {
 	names := i.Scheduler.Jobs()
 	if name != "" {
@@ -263,14 +264,22 @@ func (i *Instance) RunJobs(ctx context.Context, name string, out io.Writer, asJS
 		names = []string{name}
 	}
 	var rows []row
+	var problems []string
 	for _, n := range names {
 		run, err := i.Scheduler.Run(ctx, n)
-		if err != nil {
-			return fmt.Errorf("job %s: %w", n, err)
+		if err != nil && len(run.Problems) == 0 {
+			run.Problems = []string{err.Error()}
 		}
-		rows = append(rows, row{{"job", n}, {"looked_at", fmt.Sprint(run.LookedAt)}, {"resolved", fmt.Sprint(run.Resolved)}, {"held", fmt.Sprint(run.Held)}})
+		for _, p := range run.Problems {
+			problems = append(problems, n+": "+p)
+		}
+		rows = append(rows, row{{"job", n}, {"looked_at", fmt.Sprint(run.LookedAt)}, {"resolved", fmt.Sprint(run.Resolved)}, {"held", fmt.Sprint(run.Held)},
+			{"opened", fmt.Sprint(run.Opened)}, {"problems", fmt.Sprint(len(run.Problems))}, {"node", run.Node}, {"at", stampText(run.StartedAt)}})
 	}
-	return printRows(out, rows, asJSON)
+	if err := printRows(out, rows, asJSON); err != nil || len(problems) == 0 {
+		return err
+	}
+	return errors.New(strings.Join(problems, " "))
 }
 
 // BacktestPolicy prints what the policy of a configuration would have done to

@@ -120,7 +120,7 @@ func (s *Server) decide(c echo.Context, p ledger.PersonRecord) error {
 		return s.refused(c, p, o, d.Seen, name, err)
 	}
 	if name == "look-again" {
-		s.lookNow(ctx)
+		s.lookNow(ctx, p)
 	}
 	return c.Redirect(http.StatusSeeOther, operationPath(id)+"/done?act="+name)
 }
@@ -138,10 +138,10 @@ func (s *Server) refused(c echo.Context, p ledger.PersonRecord, o ledger.Operati
 
 // lookNow asks the provider while the person waits, but not for ever: the job's
 // own clock asks again.
-func (s *Server) lookNow(ctx context.Context) {
+func (s *Server) lookNow(ctx context.Context, p ledger.PersonRecord) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if _, err := s.Scheduler.Run(ctx, "lookup"); err != nil {
+	if _, err := s.Scheduler.RunFor(ctx, "lookup", p); err != nil {
 		s.Log.Warn("looking again", "error", err)
 	}
 }

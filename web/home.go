@@ -13,14 +13,14 @@ import (
 
 // home is what needs this person now.
 func (s *Server) home(c echo.Context, p ledger.PersonRecord) error {
-	page, err := s.homePage(c, p)
+	page, err := s.homePage(c, p, views.FormState{})
 	if err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Home(page))
 }
 
-func (s *Server) homePage(c echo.Context, p ledger.PersonRecord) (views.HomePage, error) {
+func (s *Server) homePage(c echo.Context, p ledger.PersonRecord, form views.FormState) (views.HomePage, error) {
 	ctx := c.Request().Context()
 	f, err := s.frame(c, views.AtHome, p)
 	if err != nil {
@@ -43,6 +43,11 @@ func (s *Server) homePage(c echo.Context, p ledger.PersonRecord) (views.HomePage
 	} else {
 		page.Others = append(page.Others, owed...)
 	}
+	mine, others, err := s.exceptionNeeds(ctx, p, form)
+	if err != nil {
+		return page, err
+	}
+	page.Items, page.Others = append(page.Items, mine...), append(page.Others, others...)
 	urgent(page.Items, f.Money, f.Now)
 	urgent(page.Others, f.Money, f.Now)
 	if page.Next, err = s.railsNext(ctx, p.TenantID, f.Now); err != nil {

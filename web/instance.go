@@ -131,6 +131,10 @@ type ServeOptions struct {
 // commands. When the context ends no new claim is made, sends under way finish,
 // and requests under way are answered.
 func (i *Instance) Serve(ctx context.Context, o ServeOptions) error {
+	metricsToken := os.Getenv(MetricsTokenName)
+	if err := checkMetricsToken(metricsToken); err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return listenError(o.Listen, err)
@@ -158,7 +162,7 @@ func (i *Instance) Serve(ctx context.Context, o ServeOptions) error {
 	working.Go(func() { schedule <- i.Scheduler.Start(work) })
 	working.Go(func() { i.reloadOnHangup(work) })
 
-	s := &Server{Store: i.Store, Config: i.Config, Scheduler: i.Scheduler, Log: i.Log, Test: o.Test, Folder: i.options.Folder, SignInLinks: o.SignInLinks}
+	s := &Server{Store: i.Store, Config: i.Config, Scheduler: i.Scheduler, Log: i.Log, Test: o.Test, Folder: i.options.Folder, SignInLinks: o.SignInLinks, MetricsToken: metricsToken}
 	addr := l.Addr().String()
 	i.listens.Store(&addr)
 	if o.Ready != nil {

@@ -74,9 +74,14 @@ func journeyConfig(text string, oldNew ...string) string {
 // startJourney serves a ledger of its own until the test ends.
 func startJourney(t *testing.T, config string) journey {
 	t.Helper()
+	return startJourneyIn(t, t.TempDir(), config)
+}
+
+// startJourneyIn goes on with what a folder holds.
+func startJourneyIn(t *testing.T, folder, config string) journey {
+	t.Helper()
 	exe, err := os.Executable()
 	must(t, err)
-	folder := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(folder, "holdfast.yaml"), []byte(config), 0o600))
 	i, err := OpenInstance(t.Context(), InstanceOptions{Folder: folder, Exe: exe, Log: slog.New(slog.DiscardHandler)})
 	must(t, err)

@@ -56,6 +56,7 @@ func (s *Server) logRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		s.Log.Info("request", "request_id", requestIDOf(c), "method", c.Request().Method, "route", c.Path(),
 			"status", c.Response().Status, "ms", time.Since(start).Milliseconds())
+		s.meter.observe(c, time.Since(start))
 		return nil
 	}
 }
@@ -64,6 +65,9 @@ func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
 			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler { // an answer that must not look whole
+					panic(p)
+				}
 				s.Log.Error("a handler panicked", "request_id", requestIDOf(c), "route", c.Path(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				err = newProblem("internal", "")
 			}

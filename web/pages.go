@@ -40,14 +40,19 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/operations/:id", s.signedIn(s.operation))
 	e.GET("/operations/:id/done", s.signedIn(s.done))
 	e.GET("/refunds", s.signedIn(s.refunds))
+	e.GET("/exports/:file", s.signedIn(s.export))
+	e.GET("/refunds/:id", s.signedIn(s.refund))
 	e.GET("/rails", s.signedIn(s.rails))
+	e.GET("/rails/numbers", s.signedIn(s.numbers))
 	e.GET("/runs", s.signedIn(s.runs))
 	e.GET("/settings", s.signedIn(s.settings))
 
 	e.POST("/operations/:id/:act", s.signedIn(s.decide))
+	e.POST("/refunds/:id/:act", s.signedIn(s.decideRefund))
 	e.POST("/rails/pause-rail", s.signedIn(s.pauseRail))
 	e.POST("/rails/resume-rail", s.signedIn(s.resumeRail))
 	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
+	e.POST("/exceptions/set-aside", s.signedIn(s.setAside))
 	e.POST("/settings/run-job", s.signedIn(s.runJob))
 }
 
@@ -198,6 +203,8 @@ func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 		back := ""
 		if id := c.Param("id"); id != "" && strings.HasPrefix(c.Path(), "/operations/") {
 			back = operationPath(id)
+		} else if strings.HasPrefix(c.Path(), "/refunds") {
+			back = "/refunds"
 		} else if strings.HasPrefix(c.Path(), "/runs") {
 			back = "/runs"
 		} else if strings.HasPrefix(c.Path(), "/rails") {

@@ -22,6 +22,8 @@ type problem struct {
 	offset     *int64
 	pointer    string
 	operation  *ledger.Envelope
+	line       int        // of a statement file
+	question   *askedBody // that a statement file leaves open
 }
 
 func (p problem) Error() string { return p.Reason + ": " + p.text() }
@@ -77,13 +79,15 @@ type problemBody struct {
 	Errors      []ledger.FieldError `json:"errors,omitempty"`
 	Offset      *int64              `json:"offset,omitempty"`
 	Pointer     string              `json:"pointer,omitempty"`
+	Line        int                 `json:"line,omitempty"`
+	Question    *askedBody          `json:"question,omitempty"`
 	Operation   *ledger.Envelope    `json:"operation,omitempty"`
 }
 
 func (p problem) body() problemBody {
 	body := problemBody{
 		Type: p.Type(), Title: p.Title, Status: p.Status, Detail: p.text(), Reason: p.Reason, Terminal: p.Terminal, Next: p.Next,
-		RetryAfter: p.retryAfter, Mismatch: p.mismatch, Errors: p.errors, Offset: p.offset, Pointer: p.pointer, Operation: p.operation,
+		RetryAfter: p.retryAfter, Mismatch: p.mismatch, Errors: p.errors, Offset: p.offset, Pointer: p.pointer, Line: p.line, Question: p.question, Operation: p.operation,
 	}
 	if p.operation != nil {
 		body.Poll, body.OperationID, body.OrderID = p.operation.Poll, p.operation.OperationID, p.operation.OrderID

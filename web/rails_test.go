@@ -152,7 +152,7 @@ func TestRailsPageInEachState(t *testing.T) {
 	w.ask(wanted{})
 	w.pass(10 * time.Minute)
 	troubled := b.get("/rails")
-	says(t, troubled, http.StatusOK, "where operations go, the worst first wire 1 unknown, oldest 10 m Working Unknowns here always need a person.",
+	says(t, troubled, http.StatusOK, "where operations go, the worst first · Numbers wire 1 unknown, oldest 10 m Working Unknowns here always need a person.",
 		"card 1 waiting, oldest 10 m", "Not touched: 1 operation that was sent. It goes to its end, and is looked up.", "5 m to 1 h 1")
 	if n := strings.Count(troubled.Body.String(), `<details class="block rail" open`); n != 1 {
 		t.Errorf("%d cards are unfolded, want the troubled one", n)

@@ -14,9 +14,10 @@ import (
 
 // does says what each job is for.
 var does = map[string]string{
-	"sweep":  "ends leases of silent workers and approvals nobody gave",
-	"lookup": "asks providers about operations whose outcome is unknown",
-	"events": "takes up providers' events whose operation was not known before",
+	"sweep":   "ends leases of silent workers and approvals nobody gave",
+	"lookup":  "asks providers about operations whose outcome is unknown",
+	"recheck": "looks once more at a sample of what ended, for what was done twice or is gone",
+	"events":  "takes up providers' events whose operation was not known before",
 }
 
 // settings shows jobs, tokens, people and the configuration in force.
@@ -104,7 +105,7 @@ func (s *Server) runJob(c echo.Context, p ledger.PersonRecord) error {
 	if !slices.Contains(s.Scheduler.Jobs(), name) {
 		return render(c, http.StatusUnprocessableEntity, views.Message(views.Unclear(f, "There is no job of that name.", "/settings")))
 	}
-	run, err := s.Scheduler.Run(c.Request().Context(), name)
+	run, err := s.Scheduler.RunFor(c.Request().Context(), name, p)
 	if err != nil && len(run.Problems) == 0 {
 		return err
 	}

@@ -155,7 +155,7 @@ func setupProblem(p views.SetupPage, password string) string {
 // nowhere else, so it is drawn at once: after a redirect somebody would have to
 // keep it in between.
 func (s *Server) firstHome(c echo.Context, p ledger.PersonRecord) error {
-	page, err := s.homePage(c, p)
+	page, err := s.homePage(c, p, views.FormState{})
 	if err != nil {
 		return s.trouble(c, p, err)
 	}
@@ -182,7 +182,7 @@ func (s *Server) firstCurl(c echo.Context, tenant string) string {
 // sentence is what the store says to the person, without the name of the error.
 func sentence(err error) string {
 	text := err.Error()
-	for _, kind := range []error{store.ErrForbidden, ledger.ErrNotAllowed} {
+	for _, kind := range []error{store.ErrForbidden, ledger.ErrNotAllowed, ledger.ErrNoRefund} {
 		text = strings.TrimPrefix(text, kind.Error()+": ")
 	}
 	if text == "" {

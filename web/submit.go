@@ -163,7 +163,10 @@ func (s *Server) answerRefusal(ctx context.Context, draft ledger.Operation, err 
 	var missing store.MissingPrerequisite
 	var late store.CannotReplace
 	var spent store.BudgetSpent
+	var exceeds store.RefundExceeds
 	switch {
+	case errors.As(err, &exceeds):
+		return problemf("refund_exceeds_remaining", "%s Nothing was recorded or sent. Give back what is left under the same operation_id, or use the refunds that are recorded.", exceeds.Sentence)
 	case errors.As(err, &differs):
 		return s.disagree(draft.TenantID, draft.ActionType, differs)
 	case errors.As(err, &spent):

@@ -32,6 +32,10 @@ type Server struct {
 	// the secret in /in/{secret}, the value the person's e-mail.
 	SignInLinks map[string]string
 
+	// MetricsToken opens /metrics; empty: see mayScrape.
+	MetricsToken string
+
+	meter  *meter
 	tokens tokenCache
 	asking waiting
 	rates  rateLimit
@@ -50,11 +54,13 @@ func (s *Server) Handler() http.Handler {
 
 // router wires every route.
 func (s *Server) router() *echo.Echo {
+	s.meter = newMeter(s)
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = s.answerError
 	e.Use(s.requestID, s.logRequests, s.recoverPanic, secureHeaders, s.refuseCrossSite)
 	s.routeHealth(e)
+	s.routeMetrics(e)
 	s.routeAPI(e)
 	s.routeMCP(e)
 	s.routePages(e)

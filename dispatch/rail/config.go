@@ -138,6 +138,7 @@ type Limits struct {
 	MaxElapsed  Duration   `yaml:"max_elapsed"`
 	Backoff     []Duration `yaml:"backoff"` // shortest, longest
 	Quota       *int       `yaml:"quota"`
+	Recheck     *int       `yaml:"recheck"`    // operations that ended, looked at once more a day; 200 if left out
 	PerSecond   int        `yaml:"per_second"` // requests begun in a second; zero: as many as there are
 }
 
@@ -145,13 +146,6 @@ type Limits struct {
 type BreakerConfig struct {
 	Failures *int     `yaml:"failures"`
 	OpenFor  Duration `yaml:"open_for"`
-}
-
-// Statement says how this rail's statements are written.
-type Statement struct {
-	Format  string            `yaml:"format"`
-	Amounts string            `yaml:"amounts"`
-	Columns map[string]string `yaml:"columns"`
 }
 
 // Events says how this rail's webhooks are signed and read.

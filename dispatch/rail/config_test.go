@@ -47,7 +47,7 @@ func TestExampleOfTheContractIsAccepted(t *testing.T) {
 		Lookup:   ledger.LookupPromise{Possible: true},
 		Compared: ledger.ReceiptFields{Amount: true, Currency: true, Recipient: true},
 		Timeout:  10 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,
-		Limits: ledger.Limits{Concurrency: 8, Quota: 500, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
+		Limits: ledger.Limits{Concurrency: 8, Quota: 500, Recheck: 200, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
 	}
 	if got := r.Promise(); !reflect.DeepEqual(got, want) {
 		t.Errorf("promise\n got %+v\nwant %+v", got, want)
@@ -66,7 +66,7 @@ func TestWhatIsLeftOutPromisesLittle(t *testing.T) {
 		Name: "card", Adapter: "http", Address: "https://api.example.com/v1",
 		Dedupe:  ledger.Dedupe{By: ledger.DedupeNone},
 		Timeout: 10 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,
-		Limits: ledger.Limits{Concurrency: 8, Quota: 500, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
+		Limits: ledger.Limits{Concurrency: 8, Quota: 500, Recheck: 200, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
 	}
 	if got := r.Promise(); !reflect.DeepEqual(got, want) {
 		t.Errorf("promise\n got %+v\nwant %+v", got, want)
@@ -208,6 +208,32 @@ func TestErrorsNameTheirKey(t *testing.T) {
 		{`rails.card.headers.transfer-encoding: transfer-encoding is written`, func(c *Config) { c.Headers["transfer-encoding"] = NewSecret("chunked") }},
 		{`rails.card.headers.idempotency-key: idempotency-key is given twice`, func(c *Config) { c.Headers["idempotency-key"] = NewSecret("x") }},
 		{`rails.card.statement.format: is missing`, func(c *Config) { c.Statement.Amounts = "minor" }},
+		{`rails.card.statement.format: "xls" is not one of csv, stripe_balance`, func(c *Config) { c.Statement.Format = "xls" }},
+		{`rails.card.statement.format: is missing; write one of`, func(c *Config) { c.Statement.TimeZone = "Europe/Berlin" }},
+		{`rails.card.statement.amounts: "cents" is not one of minor, decimal`, func(c *Config) { c.Statement = Statement{Format: "csv", Amounts: "cents"} }},
+		{`rails.card.statement.delimiter: "\t" is not one of ,, ;, |, tab`, func(c *Config) { c.Statement = Statement{Format: "csv", Delimiter: "\t"} }},
+		{`rails.card.statement.decimal: "." is not one of point, comma`, func(c *Config) { c.Statement = Statement{Format: "csv", Decimal: "."} }},
+		{`rails.card.statement.sign: "+" is not one of in, out`, func(c *Config) { c.Statement = Statement{Format: "csv", Sign: "+"} }},
+		{`rails.card.statement.dates: "dd/mm" is not one of iso, dmy`, func(c *Config) { c.Statement = Statement{Format: "csv", Dates: "dd/mm"} }},
+		{`rails.card.statement.encoding: "latin" is not one of utf-8`, func(c *Config) { c.Statement = Statement{Format: "csv", Encoding: "latin"} }},
+		{`rails.card.statement.header: "no" is not one of none`, func(c *Config) { c.Statement = Statement{Format: "csv", Header: "no"} }},
+		{`rails.card.statement.time_zone: "Berlin" is not the name of a time zone`, func(c *Config) { c.Statement = Statement{Format: "csv", TimeZone: "Berlin"} }},
+		{`rails.card.statement.columns.sum: is not one of id, provider_id`, func(c *Config) { c.Statement = Statement{Format: "csv", Columns: map[string]string{"sum": "Sum"}} }},
+		{`rails.card.statement.columns.date: is empty`, func(c *Config) { c.Statement = Statement{Format: "csv", Columns: map[string]string{"date": " "}} }},
+		{`rails.card.statement.columns.date: "Day" is not the number of a column`, func(c *Config) {
+			c.Statement = Statement{Format: "csv", Header: "none", Columns: map[string]string{"date": "Day"}}
+		}},
+		{`rails.card.statement.columns.date: is missing`, func(c *Config) { c.Statement = Statement{Format: "csv", Columns: map[string]string{"amount": "a"}} }},
+		{`rails.card.statement.columns.amount: is needed`, func(c *Config) { c.Statement = Statement{Format: "csv", Columns: map[string]string{"date": "d"}} }},
+		{`rails.card.statement.columns.debit: and credit go together`, func(c *Config) {
+			c.Statement = Statement{Format: "csv", Columns: map[string]string{"date": "d", "debit": "x"}}
+		}},
+		{`rails.card.statement.columns.indicator: says which way`, func(c *Config) {
+			c.Statement = Statement{Format: "csv", Columns: map[string]string{"date": "d", "debit": "x", "credit": "y", "indicator": "z"}}
+		}},
+		{`rails.card.statement.columns.currency: is missing`, func(c *Config) {
+			c.Statement = Statement{Format: "csv", Columns: map[string]string{"date": "d", "amount": "x"}}
+		}},
 		{`rails.card.events.secret: is missing`, func(c *Config) { c.Events.Scheme = "standard-webhooks" }},
 		{`rails.card.events.scheme: is missing`, func(c *Config) { c.Events.ID = "/id" }},
 	} {

@@ -44,6 +44,7 @@ func (c Config) filled() Config {
 	c.Limits.Concurrency = or(c.Limits.Concurrency, 8)
 	c.Limits.MaxAttempts = or(c.Limits.MaxAttempts, 5)
 	c.Limits.Quota = or(c.Limits.Quota, 500)
+	c.Limits.Recheck = or(c.Limits.Recheck, 200)
 	if c.Limits.Backoff == nil {
 		c.Limits.Backoff = []Duration{Lasting(500 * time.Millisecond), Lasting(time.Minute)}
 	}
@@ -85,13 +86,15 @@ func (c Config) promise(name string, base *url.URL) ledger.Rail {
 			Reference: c.Receipt.Reference != "",
 			Stamp:     c.Receipt.Stamp != "",
 		},
-		Timeout:    c.Timeout.Or(0),
-		Quiet:      c.Quiet.Or(0),
-		PendingFor: c.PendingFor.Or(0),
+		Timeout:      c.Timeout.Or(0),
+		Quiet:        c.Quiet.Or(0),
+		PendingFor:   c.PendingFor.Or(0),
+		StatementDue: c.Statement.Due.Or(0),
 		Limits: ledger.Limits{
 			Concurrency: *c.Limits.Concurrency,
 			Quota:       *c.Limits.Quota,
 			PerSecond:   c.Limits.PerSecond,
+			Recheck:     *c.Limits.Recheck,
 			MaxAttempts: *c.Limits.MaxAttempts,
 			MaxElapsed:  c.Limits.MaxElapsed.Or(0),
 			BackoffMin:  c.Limits.Backoff[0].Or(0),

@@ -26,28 +26,60 @@ func (r *Rail) lookup(ctx context.Context, o ledger.Operation) ledger.Look {
 	}
 	s := sieve{rail: r, o: o}
 	seen := map[string]bool{}
+	var first page
 	for after := ""; ; {
-		req, err := r.query(o, after)
-		if errors.Is(err, errNothingToAsk) {
-			return ledger.Look{Finding: ledger.LookInconclusive, Sentence: fmt.Sprintf("The look-up cannot be asked: %v.", err)}
-		}
-		if err != nil {
-			return ledger.Look{Finding: ledger.LookInconclusive, Sentence: fmt.Sprintf("The look-up cannot be written: %v.", err)}
-		}
-		conn, err := r.Connect(ctx)
-		if err != nil {
-			return s.broken(unreachable(fmt.Sprintf("The provider could not be asked: %s.", whyUnreached(err)), nil))
-		}
-		p, nothing := r.see(conn.Send(ctx, req, r.now().Add(r.promise.Timeout)))
+		p, nothing := r.page(ctx, o, after)
 		if nothing != nil {
 			return s.broken(*nothing)
 		}
 		s.sift(p)
+		if s.pages == 1 {
+			first = p
+		}
+		if s.pages > 1 && !p.more && len(s.stamped) == 0 {
+			return r.overlap(ctx, o, &s, first)
+		}
 		if p.after == "" || seen[p.after] || s.pages == r.pagesAtMost() {
 			return s.look(p.more)
 		}
 		seen[p.after], after = true, p.after
 	}
+}
+
+// page asks for one page of the look-up; where there is none to read, it says
+// what there is instead.
+func (r *Rail) page(ctx context.Context, o ledger.Operation, after string) (page, *ledger.Look) {
+	req, err := r.query(o, after)
+	if err != nil {
+		what := "written"
+		if errors.Is(err, errNothingToAsk) {
+			what = "asked"
+		}
+		return page{}, &ledger.Look{Finding: ledger.LookInconclusive, Sentence: fmt.Sprintf("The look-up cannot be %s: %v.", what, err)}
+	}
+	conn, err := r.Connect(ctx)
+	if err != nil {
+		look := unreachable(fmt.Sprintf("The provider could not be asked: %s.", whyUnreached(err)), nil)
+		return page{}, &look
+	}
+	return r.see(conn.Send(ctx, req, r.now().Add(r.promise.Timeout)))
+}
+
+// overlap reads the first page once more after the last one. While a list is
+// read, records may come in before its beginning: the window that was read must
+// overlap the list as it is now, or something may have passed between.
+func (r *Rail) overlap(ctx context.Context, o ledger.Operation, s *sieve, first page) ledger.Look {
+	again, nothing := r.page(ctx, o, "")
+	if nothing != nil {
+		return s.broken(*nothing)
+	}
+	whole := len(again.records)
+	again.records = slices.DeleteFunc(again.records, func(record jsontext.Value) bool {
+		return slices.ContainsFunc(first.records, func(seen jsontext.Value) bool { return bytes.Equal(seen, record) })
+	})
+	s.sift(again)
+	s.moved = whole > 0 && len(again.records) == whole
+	return s.look(false)
 }
 
 func unreachable(sentence string, body []byte) ledger.Look {

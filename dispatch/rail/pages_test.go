@@ -57,7 +57,7 @@ func TestListsAreReadToTheirEnd(t *testing.T) {
 		{"found twice, pages apart", last(20), map[string]string{"": list(true, "null", record("a", ours, "succeeded")), "a": list(false, "null", record("b", ours, "succeeded"))},
 			ledger.LookFound, "found 2 with our stamp", ",a"},
 		{"absent only after the last page", last(20), map[string]string{"": list(true, "null", other("a")), "a": list(false, "null")},
-			ledger.LookAbsent, "found nothing", ",a"},
+			ledger.LookAbsent, "found nothing", ",a,"},
 		{"more pages than may be read", last(2), map[string]string{"": list(true, "null", other("a")), "a": list(true, "null", other("b")), "b": list(false, "null")},
 			ledger.LookInconclusive, "goes on behind the 2 pages", ",a"},
 		{"a page that is cut", last(20), map[string]string{"": list(true, "null", other("a")), "a": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"data\":[]}"},
@@ -76,9 +76,9 @@ func TestListsAreReadToTheirEnd(t *testing.T) {
 
 		{"cursor, found", cursor(20), map[string]string{"": list(true, `"x&y=1 é"`, other("a")), "x&y=1 é": list(false, "null", record("b", ours, "succeeded"))},
 			ledger.LookFound, "", ",x&y=1 é"},
-		{"cursor, absent", cursor(20), map[string]string{"": list(true, `"p2"`), "p2": list(false, `"p2"`)}, ledger.LookAbsent, "", ",p2"},
+		{"cursor, absent", cursor(20), map[string]string{"": list(true, `"p2"`), "p2": list(false, `"p2"`)}, ledger.LookAbsent, "", ",p2,"},
 		{"cursor without has_more, absent", cursor(20), map[string]string{"": answer("200 OK", `{"data":[],"page":{"next":7}}`), "7": answer("200 OK", `{"data":[],"page":{}}`)},
-			ledger.LookAbsent, "", ",7"},
+			ledger.LookAbsent, "", ",7,"},
 		{"cursor missing though there is more", cursor(20), map[string]string{"": list(true, "null")}, ledger.LookInconclusive, "goes on", ""},
 		{"cursor that cannot be read", cursor(20), map[string]string{"": answer("200 OK", `{"data":[],"page":{"next":{"a":1}}}`)}, ledger.LookInconclusive, "goes on", ""},
 		{"cursor in a circle", cursor(20), map[string]string{"": list(true, `"p"`), "p": list(true, `"p"`)}, ledger.LookInconclusive, "goes on", ",p"},
@@ -103,6 +103,47 @@ func TestListsAreReadToTheirEnd(t *testing.T) {
 		if got := strings.Join(asked(), ","); got != c.asked {
 			t.Errorf("%s: asked for %q, want %q", c.name, got, c.asked)
 		}
+	}
+}
+
+// A record comes in while the list is read, newest first: after page one, and
+// before its first record.
+func TestCase160ARecordThatComesInBetweenTwoPagesIsNotAbsent(t *testing.T) {
+	ours := payment().OrderID
+	record := func(id, stamp string) string {
+		return fmt.Sprintf(`{"id":%q,"amount":125000,"currency":"eur","recipient":"acct_7","metadata":{"operation":%q}}`, id, stamp)
+	}
+	list := func(more bool, records ...string) string {
+		return answer("200 OK", fmt.Sprintf(`{"data":[%s],"has_more":%t}`, strings.Join(records, ","), more))
+	}
+	for _, c := range []struct {
+		claim string
+		again string // the first page after the last one was read
+		want  ledger.LookFinding
+	}{
+		{"it is found on this pass", list(true, record("d", ours), record("c", "ord_other")), ledger.LookFound},
+		{"others that come in do not hide it", list(true, record("d", "ord_other"), record("c", "ord_other")), ledger.LookAbsent},
+		{"where so many came in that the windows do not overlap, a miss proves nothing", list(true, record("f", "ord_other"), record("e", "ord_other")), ledger.LookInconclusive},
+		{"where the list cannot be read again, nobody was asked", answer("500 Oops", "{}"), ledger.LookUnreachable},
+	} {
+		t.Run(c.claim, func(t *testing.T) {
+			pages := []string{list(true, record("c", "ord_other"), record("b", "ord_other")), list(false, record("a", "ord_other")), c.again}
+			p := newProvider(t, func(p *provider, conn *net.TCPConn) {
+				if p.request(conn) != nil {
+					io.WriteString(conn, pages[0])
+					pages = pages[1:]
+				}
+			})
+			r := mustRail(t, with(card(p.url), func(k *Config) {
+				n := 20
+				k.Lookup = Lookup{Path: "/payments?created[gte]={first_sent_at}", Items: "/data", Next: &Next{Last: "/id", Param: "starting_after", Pages: &n}}
+			}))
+			o := payment()
+			o.FirstMarkAt = 1_772_366_400_000
+			if look := r.Lookup(t.Context(), o); look.Finding != c.want {
+				t.Errorf("%s: %s", look.Finding, look.Sentence)
+			}
+		})
 	}
 }
 

@@ -30,6 +30,7 @@ type sieve struct {
 	alike      int // stamps that are ours but for case or blanks
 	strangers  int // records that the question should have left out
 	sighted    bool
+	moved      bool // the list is another one than when its first page was read
 }
 
 func (s *sieve) sift(p page) {
@@ -186,6 +187,8 @@ func (s *sieve) look(more bool) ledger.Look {
 		look.Sentence = "The look-up found a record without an id that can be read."
 	case s.total > s.read:
 		look.Sentence = fmt.Sprintf("The look-up's list says that it has %d, and %d were read; what is not among them is not absent.", s.total, s.read)
+	case s.moved:
+		look.Sentence = "The look-up's list changed while it was read; what it did not show may have passed between two pages."
 	case more && s.pages > 1:
 		look.Sentence = fmt.Sprintf("The look-up's list goes on behind the %d pages that were read; what is not on them is not absent.", s.pages)
 	case more:

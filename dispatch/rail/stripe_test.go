@@ -59,7 +59,7 @@ func TestStripeComesReadyMade(t *testing.T) {
 		Lookup:   ledger.LookupPromise{Possible: true},
 		Compared: ledger.ReceiptFields{Amount: true, Currency: true, Recipient: true, Stamp: true},
 		Timeout:  30 * time.Second, Quiet: 15 * time.Minute, PendingFor: 168 * time.Hour,
-		Limits: ledger.Limits{Concurrency: 8, Quota: 500, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
+		Limits: ledger.Limits{Concurrency: 8, Quota: 500, Recheck: 200, MaxAttempts: 5, MaxElapsed: 15 * time.Minute, BackoffMin: 500 * time.Millisecond, BackoffMax: time.Minute},
 	}
 	if got := r.Promise(); !reflect.DeepEqual(got, want) {
 		t.Errorf("promise\n got %+v\nwant %+v", got, want)

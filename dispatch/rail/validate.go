@@ -273,6 +273,7 @@ func (f *findings) numbers(c Config) {
 		{"limits.concurrency", *c.Limits.Concurrency, 1},
 		{"limits.max_attempts", *c.Limits.MaxAttempts, 1},
 		{"limits.quota", *c.Limits.Quota, 0},
+		{"limits.recheck", *c.Limits.Recheck, 0},
 		{"limits.per_second", c.Limits.PerSecond, 0},
 		{"breaker.failures", *c.Breaker.Failures, 1},
 	} {
@@ -329,13 +330,7 @@ func (f *findings) receipt(c Config) {
 
 // furnishings looks at the blocks that other parts of the program use.
 func (f *findings) furnishings(c Config) {
-	s := c.Statement
-	if s.Format == "" && (s.Amounts != "" || s.Columns != nil) {
-		f.add("statement.format", "is missing; write csv")
-	}
-	if s.Amounts != "" && s.Amounts != amountsMinor && s.Amounts != amountsDecimal {
-		f.add("statement.amounts", "%q is not one of %s, %s", s.Amounts, amountsMinor, amountsDecimal)
-	}
+	f.statement(c)
 	f.events(c)
 }
 

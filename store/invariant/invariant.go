@@ -33,8 +33,8 @@ func (v Violation) String() string {
 // providers where they are given. Its error means that it could not look; the
 // violations found until then come with it.
 func Check(ctx context.Context, db *store.Store, books ...Book) ([]Violation, error) {
-	c := checker{db: db, shelf: newShelf(books)}
-	for _, look := range []func(context.Context) error{c.file, c.log, c.operations, c.events} {
+	c := checker{db: db, shelf: newShelf(books), opened: map[opened]ledger.Entry{}}
+	for _, look := range []func(context.Context) error{c.file, c.log, c.operations, c.events, c.refunds, c.statements} {
 		if err := look(ctx); err != nil {
 			return c.found, err
 		}
@@ -87,9 +87,11 @@ func Unsettled(ctx context.Context, db *store.Store) ([]Violation, error) {
 
 // checker gathers what does not hold.
 type checker struct {
-	db    *store.Store
-	shelf *shelf
-	found []Violation
+	db     *store.Store
+	shelf  *shelf
+	found  []Violation
+	opened map[opened]ledger.Entry // refunds owed, by the log
+	until  int64                   // the time up to which the log was read
 }
 
 func (c *checker) fault(name string, o ledger.Operation, format string, args ...any) {
@@ -127,7 +129,10 @@ func (c *checker) log(ctx context.Context) error {
 		if e.At < last.At {
 			c.whole("I-20", "entry %d is older than the one before it", e.Seq)
 		}
-		last = e
+		if e.Object == "refund_owed" && e.Event == string(ledger.RefundOpen) {
+			c.opened[opened{e.TenantID, e.ObjectID}] = e
+		}
+		last, c.until = e, e.At
 		return nil
 	})
 	if err != nil {
@@ -150,7 +155,7 @@ func (c *checker) operations(ctx context.Context) error {
 		c.leases(d, h)
 		c.approved(d)
 		c.timing(d, h)
-		c.money(d)
+		c.wanted(d)
 		c.effects(d, h)
 		return nil
 	})

@@ -156,18 +156,3 @@ func (c *checker) timing(d store.Dossier, h history) {
 // planned reports whether an unknown operation has a next step. One that the
 // provider accepted may have none but the sweep, which holds it in the end.
 func planned(o ledger.Operation) bool { return o.NextLookAt > 0 || o.NextSendAt > 0 || o.Accepted }
-
-// money: what is owed is owed once an effect, and never for the receipt itself
-// unless too much was taken (I-21).
-func (c *checker) money(d store.Dossier) {
-	o := d.Operation
-	for _, r := range d.Refunds {
-		settled := r.Status == "settled" || r.Status == "waived"
-		if settled != (r.Open == 0) && r.Amount > 0 {
-			c.fault("I-21", o, "refund owed %s is %s with %d open", r.ID, r.Status, r.Open)
-		}
-		if o.Receipt != nil && r.ReceiptID == o.Receipt.ID && r.Cause != "overcharge" && r.Cause != "not_delivered" && r.Cause != "reported" {
-			c.fault("I-21", o, "refund owed %s gives back the one effect that was wanted", r.ID)
-		}
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -33,7 +34,7 @@ type OverlapSpec struct {
 }
 
 // RefundSpec is the operation that gives the money back; its payload may hold
-// placeholders like {receipt_id}.
+// placeholders like {receipt_id}, see [Rulebook.PlanRefund].
 type RefundSpec struct {
 	ActionType string
 	Payload    map[string]any
@@ -124,6 +125,10 @@ func (t *ActionType) checkSpec() error {
 	expect(slices.Contains([]string{"enforce", "observe"}, t.Mode), "mode %q is unknown; write enforce or observe", t.Mode)
 	expect(t.Cacheable >= 0, "cacheable must not be negative")
 	expect(t.Refund == nil || t.Refund.ActionType != "" && len(t.Refund.Payload) > 0, "a refund needs an action_type and a payload")
+	if t.Refund != nil {
+		unknown := t.Refund.strangers()
+		expect(len(unknown) == 0, "refund payload names %s; there are %s", strings.Join(unknown, ", "), strings.Join(refundPlaceholders, " "))
+	}
 	return errors.Join(wrong...)
 }
 

@@ -180,7 +180,7 @@ func TestEveryProblemIsWhatTheContractSays(t *testing.T) {
 	want := map[string]row{
 		"operation_id_required": fix(400), "malformed_json": fix(400), "invalid_operation_id": fix(400), "invalid_request": fix(400),
 		"unauthorized": fix(401), "bad_signature": fix(401), "not_found": fix(404), "method_not_allowed": fix(405), "body_too_large": fix(413), "media_type": fix(415),
-		"invalid_payload": fix(422), "unknown_action_type": fix(422),
+		"invalid_payload": fix(422), "unknown_action_type": fix(422), "refund_exceeds_remaining": fix(422), "invalid_statement": fix(422),
 		"policy_denied": {403, "stop", true}, "forbidden": {403, "stop", true},
 		"request": {409, "stop", true}, "intent_conflict": {409, "stop", true}, "retry_budget_exhausted": {429, "stop", true},
 		"in_progress": {409, "wait", false}, "already_dispatched": {409, "wait", false},

@@ -7,7 +7,7 @@ import (
 
 // MayApprove says whether a person may decide on an operation that waits for
 // people. This is the one place where four eyes are checked: nobody decides on
-// what an agent of theirs asked for, except where only one enabled person is
+// what they or an agent of theirs asked for, except where only one enabled person is
 // set up in the tenant; then self is true and the decision is stamped
 // self-approved. Where the answer is no, why is the sentence for the person.
 func MayApprove(o Operation, personEmail string, roles []string, people int) (allowed, self bool, why string) {
@@ -38,6 +38,8 @@ func mayDecide(o Operation, personEmail string, roles, of []string, people int, 
 		return true, false, ""
 	case people == 1:
 		return true, true, ""
+	case o.InPerson():
+		return false, false, "You asked for this. Someone else must decide."
 	}
 	return false, false, "You own the token that asked for this. Someone else must decide."
 }
@@ -56,4 +58,26 @@ func MustSignInAgain(o Operation, p PersonRecord, now int64) string {
 		return ""
 	}
 	return "This rule asks you to sign in again right before you approve. Sign out, sign in, and approve within 5 minutes."
+}
+
+// refundRoles may say that money was given back, or need not be.
+var refundRoles = []string{"finance", "admin"}
+
+// MaySettle says whether a person may say how a refund that is owed was paid.
+func MaySettle(personEmail string, roles []string) (allowed bool, why string) {
+	allowed, _, why = mayDecide(Operation{}, personEmail, roles, refundRoles, 0, false)
+	return allowed, why
+}
+
+// MayWaive says whether a person may let a refund go, or ask for it: one asks and
+// another one agrees. That nobody else is set up changes nothing here, because the
+// money is somebody else's.
+func MayWaive(asked *RefundWaiver, personEmail string, roles []string) (allowed bool, why string) {
+	if allowed, why = MaySettle(personEmail, roles); !allowed {
+		return false, why
+	}
+	if asked != nil && strings.EqualFold(strings.TrimSpace(asked.AskedBy), strings.TrimSpace(personEmail)) {
+		return false, "You asked to waive this. Somebody else must agree."
+	}
+	return true, ""
 }

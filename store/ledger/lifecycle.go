@@ -146,16 +146,20 @@ func because(r ...Reason) []Reason { return r }
 // anyone who watches the outcome may bring a receipt home.
 var witnesses = by(Worker, Reconciler)
 
+// requesters may want something done: an agent, or a person who settles what is
+// owed.
+var requesters = by(Agent, Person)
+
 // rules is the law: an operation changes status because a row allows it, and in
 // no other way. The schema's CHECK, the picture in docs/ and the buttons on the
 // pages are tested against it.
 var rules = []Rule{
-	{"", Allow, by(Agent), Always, Ready, nil, "policy allows"},
-	{"", Ask, by(Agent), Always, AwaitingApproval, nil, "policy asks for people"},
-	{"", Overlap, by(Agent), Always, UnknownHold, because(SameReference, SameStep, ExactRepeat, SameRecipientAmount), "overlaps an earlier operation"},
-	{"", Forbid, by(Agent), Always, Rejected, because(PolicyDenied), "policy denies"},
-	{"", Observe, by(Agent), Always, Rejected, because(Observed), "observe mode"},
-	{"", Repeat, by(Agent), Always, Rejected, because(Duplicate), "identical repeat of a cacheable action"},
+	{"", Allow, requesters, Always, Ready, nil, "policy allows"},
+	{"", Ask, requesters, Always, AwaitingApproval, nil, "policy asks for people"},
+	{"", Overlap, requesters, Always, UnknownHold, because(SameReference, SameStep, ExactRepeat, SameRecipientAmount), "overlaps an earlier operation"},
+	{"", Forbid, requesters, Always, Rejected, because(PolicyDenied), "policy denies"},
+	{"", Observe, requesters, Always, Rejected, because(Observed), "observe mode"},
+	{"", Repeat, requesters, Always, Rejected, because(Duplicate), "identical repeat of a cacheable action"},
 
 	{AwaitingApproval, Approve, by(Person), NoneOpen, Ready, nil, "last approval needed"},
 	{AwaitingApproval, Deny, by(Person), NoneOpen, Rejected, because(Denied), "a person says no"},

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 )
@@ -40,6 +41,11 @@ type Weighing struct {
 // is no success yet or cannot be read.
 func (l Look) Shows(o Operation) bool {
 	return l.Sighted || slices.ContainsFunc(l.Records, func(r Receipt) bool { return r.Stamp == o.OrderID })
+}
+
+// ShowsReceipt reports whether the look saw the operation's own receipt.
+func (l Look) ShowsReceipt(o Operation) bool {
+	return o.Receipt != nil && slices.ContainsFunc(l.Records, func(r Receipt) bool { return r.Stamp == o.OrderID && r.ID == o.Receipt.ID })
 }
 
 // Weigh decides what a look-up proves. A record counts only if it carries our
@@ -141,7 +147,7 @@ func (r Rail) Plan(o Operation, harmless bool, unknownFor time.Duration, now int
 		if o.Looks == 0 {
 			wait = max(wait, r.Lookup.Lag)
 		}
-		o.NextLookAt = now + wait.Milliseconds()
+		o.NextLookAt = now + o.apart(wait).Milliseconds()
 	}
 	mayResend, refusal, why := r.Resend(o, harmless, now)
 	if mayResend && (!r.Lookup.Possible || o.Looks > 0) {
@@ -165,7 +171,15 @@ func (r Rail) Plan(o Operation, harmless bool, unknownFor time.Duration, now int
 // count.
 func (o Operation) AskAgain(now int64) int64 {
 	age := time.Duration(now-o.UnknownSince) * time.Millisecond
-	return now + min(max(age/4, lookAfter[0]), longestUnasked).Milliseconds()
+	return now + o.apart(min(max(age/4, lookAfter[0]), longestUnasked)).Milliseconds()
+}
+
+// apart makes a wait up to an eighth longer, each operation by its own share: what
+// became unknown together is not asked about together for ever.
+func (o Operation) apart(wait time.Duration) time.Duration {
+	h := fnv.New32a()
+	h.Write([]byte(o.OrderID))
+	return wait + wait*time.Duration(h.Sum32()%1000)/8000
 }
 
 // longestUnasked is how long a provider that came back may wait to be asked.

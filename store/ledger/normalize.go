@@ -171,11 +171,8 @@ func (n *normalizer) text(text string, s *shape, at string) string {
 // Read gives a text in the form in which a payload would hold it as the member
 // of that role, so that a name compares equal before and after.
 func (t *ActionType) Read(role, text string) string {
-	s := t.root
-	for _, token := range t.roles[role] {
-		s = s.child(token)
-	}
-	if s == nil || len(t.roles[role]) == 0 {
+	s := t.root.find(t.roles[role])
+	if s == nil {
 		return text
 	}
 	n := &normalizer{currencies: t.currencies}

@@ -22,7 +22,8 @@ type Operation struct {
 	RailAccount   string // which credential it named
 	RowHash       string // over all of the above; checked before every send
 
-	// Who asked, and in which run.
+	// Who asked, and in which run. Without an agent and a token, the owner asked
+	// in person: see [Operation.InPerson].
 	Agent       string
 	TokenID     string
 	Owner       string // e-mail of the person who counts as the requester; may be empty
@@ -229,23 +230,4 @@ type Entry struct {
 type Holder struct {
 	Kind Actor
 	Name string
-}
-
-// RefundOwed is money that went out twice, or too much of it, until it is
-// settled.
-type RefundOwed struct {
-	ID          string
-	TenantID    string
-	OperationID string
-	ReceiptID   string // the effect that should not be; one entry an effect
-	Direction   string // we_owe · owed_to_us
-	Cause       string // duplicate_charge · late_effect · …
-	Rail        string
-	Currency    string
-	Amount      int64
-	Open        int64
-	Status      string
-	Customer    string
-	DueAt       int64
-	OpenedAt    int64
 }

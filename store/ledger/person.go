@@ -46,17 +46,3 @@ type TokenRecord struct {
 	ExpiresAt   int64
 	RevokedAt   int64
 }
-
-// JobRun is one run of a scheduled job.
-type JobRun struct {
-	ID         int64
-	Job        string
-	Node       string
-	StartedAt  int64
-	FinishedAt int64
-	LookedAt   int
-	Resolved   int
-	Held       int
-	Opened     int
-	Problems   []string
-}

@@ -329,10 +329,12 @@ func TestHours(t *testing.T) {
 
 func TestFourEyes(t *testing.T) {
 	asked := func(of ...string) Operation {
-		return Operation{Owner: "Jon@Example.com", Status: AwaitingApproval, Asked: Asked{Of: of, Approvals: 1}}
+		return Operation{Agent: "billing-3", TokenID: "tok_1", Owner: "Jon@Example.com", Status: AwaitingApproval, Asked: Asked{Of: of, Approvals: 1}}
 	}
 	unowned := asked()
 	unowned.Owner = ""
+	inPerson := asked()
+	inPerson.Agent, inPerson.TokenID = "", ""
 	const own = "You own the token that asked for this. Someone else must decide."
 	for _, c := range []struct {
 		claim         string
@@ -360,6 +362,9 @@ func TestFourEyes(t *testing.T) {
 		{"one's own, nobody counted", asked(), "jon@example.com", []string{"admin"}, 0, false, false, own},
 		{"one's own, alone, without the role", asked("finance"), "jon@example.com", []string{"admin"}, 1, false, false, "This needs the role finance."},
 		{"somebody else, alone", asked(), "ana@example.com", []string{"admin"}, 1, true, false, ""},
+		{"asked in person", inPerson, "jon@example.com", []string{"admin"}, 2, false, false, "You asked for this. Someone else must decide."},
+		{"asked in person, alone", inPerson, "jon@example.com", []string{"admin"}, 1, true, true, ""},
+		{"somebody else's, asked in person", inPerson, "ana@example.com", []string{"admin"}, 2, true, false, ""},
 		{"a token that nobody owns", unowned, "jon@example.com", []string{"admin"}, 2, true, false, ""},
 	} {
 		t.Run(c.claim, func(t *testing.T) {

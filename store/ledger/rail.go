@@ -21,7 +21,10 @@ type Rail struct {
 	Quiet    time.Duration // a request may sit at the provider that long after its sender died
 	// PendingFor bounds how long an accepted operation may stay without an outcome.
 	PendingFor time.Duration
-	Limits     Limits
+	// StatementDue is how long after its confirmation an operation may be missing
+	// from the rail's statements; zero: a working week.
+	StatementDue time.Duration
+	Limits       Limits
 }
 
 // Dedupe says how a rail recognises a repeated request. The zero value is the
@@ -68,6 +71,7 @@ type Limits struct {
 	Concurrency int
 	Quota       int // of retries, see the dispatcher
 	PerSecond   int // requests begun; zero: no limit
+	Recheck     int // operations that ended, looked at once more a day; zero: none
 	MaxAttempts int
 	MaxElapsed  time.Duration // since the first mark
 	BackoffMin  time.Duration

@@ -91,6 +91,17 @@ func (s *shape) child(token string) *shape {
 	return member
 }
 
+// find follows a path from here; nil where none is given or it leads nowhere.
+func (s *shape) find(path []string) *shape {
+	if len(path) == 0 {
+		return nil
+	}
+	for _, token := range path {
+		s = s.child(token)
+	}
+	return s
+}
+
 // source is one schema object and its place in the whole schema.
 type source struct {
 	at   string

@@ -55,3 +55,151 @@ type StatementLine struct {
 	Content      string // SHA-256, hex, over what the file says of the line: the identity of a line without a name
 	Occurrence   int    // how many times the same identity stood in the file so far, from 1: two equal lines are two
 }
+
+// Identity is what makes a line itself on its account: the name that it has
+// there, else all that the file says of it.
+func (l StatementLine) Identity() string {
+	if l.LineID != "" {
+		return "id:" + l.LineID
+	}
+	return "content:" + l.Content[:min(len(l.Content), 32)] // 128 bits tell lines apart as well as 256, in half the index
+}
+
+// StatementImport is one file that was taken in.
+type StatementImport struct {
+	ID               string
+	TenantID         string
+	Rail, Account    string
+	Format, FileName string
+	SHA256           string
+	Currency         string
+	From, To         int64
+	Opening, Closing *int64
+	Total            int64 // of the amounts of all its lines
+	Lines, Already   int   // in the file; of these, there before
+	Warnings, Notes  []string
+	By               string
+	StartedAt        int64
+	VisibleAt        int64 // 0: its lines are still being written
+	UndoneAt         int64
+	UndoneBy         string
+	UndoneReason     string
+}
+
+// AddsUp reports whether opening and lines come to the closing balance. A file
+// that states no balances does.
+func (s StatementImport) AddsUp() bool {
+	if s.Opening == nil || s.Closing == nil {
+		return true
+	}
+	sum, ok := AddAmounts(*s.Opening, s.Total)
+	return ok && sum == *s.Closing
+}
+
+// LineState is how far a line of a statement got.
+type LineState string
+
+// The states of a line.
+const (
+	LineUnmatched LineState = "unmatched"
+	LineSuggested LineState = "suggested" // a person says whether it is that operation
+	LineMatched   LineState = "matched"
+	LineSetAside  LineState = "set_aside" // a person answered it without a match, with a reason
+)
+
+// LineFinding is what is remarkable about a line that is not matched.
+type LineFinding string
+
+// The findings.
+const (
+	FindingNone         LineFinding = ""
+	NotOurs             LineFinding = "not_ours"        // on the statement, and no operation of ours
+	AmountDiffers       LineFinding = "amount_differs"  // an operation of ours, and another amount
+	TwiceOnStatement    LineFinding = "twice"           // one operation, and another line is it already
+	LateOnStatement     LineFinding = "late_effect"     // an operation that ended without an effect
+	LineContradicts     LineFinding = "contradicts"     // two operations have a claim to it
+	ProbablePair        LineFinding = "probable_pair"   // a person's word stands for its operation; the line names another id
+	LineAnswersUnknown  LineFinding = "answers_unknown" // evidence about an operation whose outcome is not known
+	AbsentFromStatement LineFinding = "missing"         // of an operation: no statement shows it
+)
+
+// KeptLine is a line as it is stored.
+type KeptLine struct {
+	StatementLine
+	ID           int64
+	StatementID  string
+	TenantID     string
+	Rail         string
+	Account      string
+	CountedAt    int64 // in which period it counts
+	State        LineState
+	Finding      LineFinding
+	OperationID  string // what is suggested, or what the finding is about
+	Rule         MatchRule
+	Sentence     string
+	NotThis      []string // operations that a person said it is not
+	Owner        string
+	SnoozedUntil int64
+	AnsweredBy   string
+	Reason       string
+	Version      int64
+	WeighedAt    int64
+}
+
+// StatementMatch is what belongs together, and by which rule.
+type StatementMatch struct {
+	ID          string
+	TenantID    string
+	Rail        string
+	Rule        MatchRule
+	Lines       []MatchSide
+	Operations  []MatchSide
+	Difference  int64  // what the lines show less what the operations come to
+	ExplainedAs string // fee · fx · rounding · other; empty: nothing differs
+	Explained   string
+	By          string
+	Reason      string
+	At          int64
+	EndedAt     int64
+	EndedBy     string
+	EndedReason string
+}
+
+// MatchSide is one line or one operation of a match.
+type MatchSide struct {
+	LineID      int64
+	OperationID string
+	Amount      int64 // as the account sees it
+}
+
+// StatementSide says how an operation stands to the statements.
+type StatementSide string
+
+// The sides.
+const (
+	NotOnStatement    StatementSide = "not_yet"
+	SeenOnStatement   StatementSide = "seen"
+	MissingFromThere  StatementSide = "missing" // past the day by which a statement should show it
+	NothingToBeSeenOf StatementSide = ""        // it moved no money, or has not ended
+)
+
+// StatementPeriod is an account that was closed up to a moment.
+type StatementPeriod struct {
+	TenantID string
+	Rail     string
+	Account  string
+	Until    int64
+	ClosedBy string
+	ClosedAt int64
+	Sheet    PeriodSheet
+}
+
+// PeriodSheet is what was counted when a period was closed.
+type PeriodSheet struct {
+	Lines    int              `json:"lines"`
+	Matched  int              `json:"matched"`
+	SetAside int              `json:"set_aside"`
+	Missing  int              `json:"missing"` // operations that no statement showed, each answered
+	Totals   map[string]int64 `json:"totals"`  // of the lines, by currency
+	Apart    map[string]int64 `json:"apart"`   // explained differences, by how they were explained
+}
