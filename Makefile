@@ -4,7 +4,7 @@
 
 GO ?= go
 
-.PHONY: test chromium accountants generated fmt lint fuzz kill naive bench generate
+.PHONY: test chromium accountants generated fmt lint fuzz kill naive month bench generate
 
 # Tests commit to ledgers of their own thousands of times, each time down to the
 # disk. Where there are 4 GiB of memory to spare, that is where they live: a test
@@ -64,6 +64,10 @@ kill:
 # naive lets ten thousand purchases of naive agents through a faulty provider.
 naive:
 	HOLDFAST_TEST_PURCHASES=10000 $(GO) test -run NaiveAgent -timeout 60m -v ./web/
+
+# month lives through a simulated month of twenty thousand operations.
+month:
+	HOLDFAST_TEST_MONTH=20000 $(GO) test -run AMonth -timeout 60m -v ./dispatch/
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 3s ./store/... ./web/
