@@ -48,9 +48,9 @@ func TestRefusedButtonSaysWhy(t *testing.T) {
 	person := func(roles ...string) ledger.PersonRecord {
 		return ledger.PersonRecord{ID: "pe_1", Email: "ana@example.com", Roles: roles}
 	}
-	held := ledger.Operation{Status: ledger.UnknownHold, Reason: ledger.Inconclusive, Attempts: 1, OpenAttempts: 1, QuietFrom: now - 1}
-	asked := ledger.Operation{Status: ledger.AwaitingApproval, Asked: ledger.Asked{Of: []string{"finance"}, Approvals: 2}}
-	overlap := ledger.Operation{Status: ledger.UnknownHold, Reason: ledger.SameReference, Overlaps: []ledger.Overlapped{{OperationID: "first"}}}
+	held := ledger.Operation{TokenID: "tok_1", Status: ledger.UnknownHold, Reason: ledger.Inconclusive, Attempts: 1, OpenAttempts: 1, QuietFrom: now - 1}
+	asked := ledger.Operation{TokenID: "tok_1", Status: ledger.AwaitingApproval, Asked: ledger.Asked{Of: []string{"finance"}, Approvals: 2}}
+	overlap := ledger.Operation{TokenID: "tok_1", Status: ledger.UnknownHold, Reason: ledger.SameReference, Overlaps: []ledger.Overlapped{{OperationID: "first"}}}
 	asks := ledger.Rail{Lookup: ledger.LookupPromise{Possible: true, Lag: time.Minute}}
 	with := func(o ledger.Operation, change func(*ledger.Operation)) ledger.Operation {
 		change(&o)

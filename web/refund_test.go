@@ -52,7 +52,7 @@ func TestASettlementMadeElsewhereIsRecordedOnItsPage(t *testing.T) {
 	}{
 		"no amount":   {[]string{"proof", "re_1"}, "amount is needed"},
 		"nothing":     {[]string{"proof", "re_1", "amount", "0"}, "more than nothing"},
-		"no proof":    {[]string{"amount", "48.00"}, "proof is needed"},
+		"no proof":    {[]string{"proof", "", "amount", "48.00"}, "proof is needed"},
 		"too much":    {[]string{"proof", "re_1", "amount", "48.01"}, "more than"},
 		"no date":     {[]string{"proof", "re_1", "amount", "48.00", "date", "31.12.25"}, "2026-01-31"},
 		"a later day": {[]string{"proof", "re_1", "amount", "48.00", "date", "2199-01-01"}, "still to come"},
