@@ -91,6 +91,7 @@ func (t *tx) weighLines(chunk []ledger.KeptLine, m *StatementsMatched) error {
 	if err != nil {
 		return err
 	}
+	plain := map[ledger.LineFinding][]int64{}
 	for _, l := range chunk {
 		was := l
 		l.WeighedAt = t.now
@@ -104,6 +105,11 @@ func (t *tx) weighLines(chunk []ledger.KeptLine, m *StatementsMatched) error {
 			return err
 		}
 		v := l.Judge(found[l.ID])
+		if len(found[l.ID]) == 0 && was.State == v.State && was.OperationID == "" {
+			plain[v.Finding] = append(plain[v.Finding], l.ID)
+			m.Unmatched++
+			continue
+		}
 		l.State, l.Finding, l.Rule, l.Sentence, l.OperationID = v.State, v.Finding, v.Rule, v.Sentence, ""
 		if v.Operation != nil {
 			l.OperationID = v.Operation.OperationID
@@ -120,7 +126,34 @@ func (t *tx) weighLines(chunk []ledger.KeptLine, m *StatementsMatched) error {
 			m.Unmatched++
 		}
 	}
+	for finding, ids := range plain {
+		if err := t.savePlain(finding, ids); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// chunkOfIDs has room for a whole chunk; what is over is bound to no line.
+var chunkOfIDs = placeholders(3, lineChunk)[2:]
+
+// savePlain writes at once that no operation is behind lines of a chunk. Nearly
+// all lines of a long file may be such: of their indexes only one is touched.
+func (t *tx) savePlain(finding ledger.LineFinding, ids []int64) error {
+	args := []any{finding, t.now}
+	for n := range lineChunk {
+		args = append(args, int64(0))
+		if n < len(ids) {
+			args[n+2] = ids[n]
+		}
+	}
+	n, err := t.affected(`
+		update statement_lines set finding = $1, rule = '', sentence = '', version = version + 1, weighed_at = $2
+		where id in (`+chunkOfIDs+`) and weighed_at = 0 and state = 'unmatched' and operation_id = '' and undone = 0`, args...)
+	if err == nil && n != int64(len(ids)) {
+		err = ErrStale
+	}
+	return err
 }
 
 // carryOut commits a verdict: the match, the evidence, the money owed, the line.
