@@ -393,21 +393,23 @@ func (t *tx) addMatch(m ledger.StatementMatch) error {
 // renewFor is how long an unmatched line is held against what becomes known.
 const renewFor = 92 * 24 * 3600 * 1000 // a quarter, as long as its books are open
 
+const selectRenewed = `
+	select l.id from statement_lines l cross join operations o on o.tenant_id = l.tenant_id and o.operation_id = l.operation_id
+	where l.undone = 0 and l.state in ('unmatched', 'suggested') and l.operation_id <> '' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
+	  and o.status in ('confirmed', 'rejected')
+	union
+	select l.id from statement_lines l cross join operations o on o.tenant_id = l.tenant_id and o.receipt_id = l.provider_id and o.receipt_id <> '' and o.rail = l.rail
+	where l.undone = 0 and l.state = 'unmatched' and l.finding = 'not_ours' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
+	union
+	select l.id from statement_lines l cross join operations o on o.order_id = l.stamp and o.tenant_id = l.tenant_id and o.rail = l.rail
+	where l.undone = 0 and l.state = 'unmatched' and l.finding = 'not_ours' and l.stamp <> '' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
+	order by 1 limit 10000`
+
 // renewLines takes up again lines about whose operation something changed, and
 // lines whose operation is known by now.
 func (s *Store) renewLines(ctx context.Context) error {
 	since := firstRowID(max(s.now()-renewFor, 0))
-	rows, err := s.readers.QueryContext(ctx, `
-		select l.id from statement_lines l cross join operations o on o.tenant_id = l.tenant_id and o.operation_id = l.operation_id
-		where l.undone = 0 and l.state in ('unmatched', 'suggested') and l.operation_id <> '' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
-		  and o.status in ('confirmed', 'rejected')
-		union
-		select l.id from statement_lines l cross join operations o on o.tenant_id = l.tenant_id and o.receipt_id = l.provider_id and o.receipt_id <> '' and o.rail = l.rail
-		where l.undone = 0 and l.state = 'unmatched' and l.finding = 'not_ours' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
-		union
-		select l.id from statement_lines l cross join operations o on o.order_id = l.stamp and o.tenant_id = l.tenant_id and o.rail = l.rail
-		where l.undone = 0 and l.state = 'unmatched' and l.finding = 'not_ours' and l.stamp <> '' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
-		order by 1 limit 10000`, since)
+	rows, err := s.readers.QueryContext(ctx, selectRenewed, since)
 	if err != nil {
 		return err
 	}
