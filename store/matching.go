@@ -290,12 +290,12 @@ func rowIDNear(ms int64) int64 { return firstRowID(min(max(ms, 0), 1<<42)) }
 
 // effects are the kinds of effect that a tenant's operations ever had. They are
 // few, and each is one step in an index.
-func (t *tx) effects(tenant string) (all []string, err error) {
+func (t *tx) effects(tenant string) ([]string, error) {
 	seen := map[string]bool{}
 	for _, a := range t.s.Rulebook(tenant).Actions {
 		seen[a.Effect] = true
 	}
-	for last := ""; ; all = append(all, last) {
+	for last := ""; ; seen[last] = true {
 		err := t.row(`select effect from operations where tenant_id = $1 and reference_key <> '' and effect > $2 order by effect limit 1`, tenant, last).Scan(&last)
 		if errors.Is(err, sql.ErrNoRows) {
 			break
@@ -303,7 +303,6 @@ func (t *tx) effects(tenant string) (all []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		seen[last] = true
 	}
 	return slices.Sorted(maps.Keys(seen)), nil
 }
