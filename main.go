@@ -102,7 +102,7 @@ func (p program) commands() *cobra.Command {
 	root.AddCommand(
 		p.serveCommand(&s), p.demoCommand(&s), p.triggerCommand(),
 		p.tokenCommand(&s), p.userCommand(&s), p.setupLinkCommand(&s),
-		p.reconcileCommand(&s), p.statementCommand(&s), p.policyCommand(&s), p.configCommand(), p.railCommand(&s), p.sandboxCommand(), p.versionCommand(),
+		p.reconcileCommand(&s), p.statementCommand(&s), p.exportCommand(&s), p.policyCommand(&s), p.configCommand(), p.railCommand(&s), p.sandboxCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -447,6 +447,32 @@ func (p program) statementCommand(s *settings) *cobra.Command {
 	f.BoolVar(&o.JSON, "json", false, "as JSON")
 	statement.AddCommand(take)
 	return statement
+}
+
+func (p program) exportCommand(s *settings) *cobra.Command {
+	var o web.ExportOptions
+	cmd := &cobra.Command{
+		Use: "export NAME", Short: "Write operations, refunds or the journal as CSV, hledger or beancount", Args: exactly(1),
+		Long: "Write a list as a file, on standard output: operations, refunds (what is owed), or journal (what was\n" +
+			"confirmed and what is owed, line by line). Every export is noted in the action log.",
+		Example: "  holdfast export operations --status confirmed > operations.csv\n  holdfast export journal --format hledger > books.hledger && hledger -f books.hledger check --strict",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Name = args[0]
+			return p.onExistingLedger(cmd, s, args, func(i *web.Instance) error { return i.Export(cmd.Context(), o, p.out) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Tenant, "tenant", "default", "`TENANT` whose list it is")
+	f.StringVar(&o.Format, "format", "csv", "csv, hledger or beancount")
+	f.StringVar(&o.Status, "status", "", "only those of this `STATUS`")
+	f.StringVar(&o.ActionType, "action-type", "", "only operations of this `TYPE`")
+	f.StringVar(&o.Reference, "reference", "", "only operations with this `REFERENCE`")
+	f.StringVar(&o.Run, "run", "", "only operations of this `RUN`")
+	f.StringVar(&o.Query, "search", "", "only operations with this `ID`, reference or recipient")
+	f.StringVar(&o.Rail, "rail", "", "only those on this `RAIL`")
+	f.StringVar(&o.Customer, "customer", "", "only refunds of this `CUSTOMER`")
+	f.StringVar(&o.Currency, "currency", "", "only refunds in this `CURRENCY`")
+	return cmd
 }
 
 func (p program) policyCommand(s *settings) *cobra.Command {

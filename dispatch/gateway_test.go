@@ -23,6 +23,7 @@ type gateway struct {
 	config *dispatch.Config
 	jobs   *reconcile.Scheduler
 	token  string
+	tick   func() // called whenever the dispatcher looks at its rules; nil: nothing
 }
 
 // action is the configuration of one action type that pays over a rail.
@@ -71,7 +72,12 @@ func openGateway(t *testing.T, folder, config string, now func() time.Time) *gat
 	return g
 }
 
-func (g *gateway) rules() *dispatch.Config { return g.config }
+func (g *gateway) rules() *dispatch.Config {
+	if g.tick != nil {
+		g.tick()
+	}
+	return g.config
+}
 
 func (g *gateway) close() {
 	g.t.Helper()

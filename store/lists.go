@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -41,9 +42,27 @@ func (s *Store) Operations(ctx context.Context, tenant string, f Filter) (Page, 
 	if err != nil {
 		return Page{}, err
 	}
+	limit := f.Limit
+	f.Limit++ // one more tells whether there is a next page
+	items, ids, err := s.listOperations(ctx, tenant, f, beyond)
+	if err != nil {
+		return Page{}, err
+	}
+	page := Page{Items: items}
+	if len(items) > limit {
+		page.Items = items[:limit]
+		page.Next = s.cursor(tenant, ids[limit-1])
+	}
+	return page, nil
+}
+
+// listOperations reads those beyond a row; 0: from the beginning of the list.
+func (s *Store) listOperations(ctx context.Context, tenant string, f Filter, beyond int64) (items []ledger.Operation, ids []int64, err error) {
 	further, order := `id < $8`, `id desc`
 	if f.OldestFirst {
 		further, order = `id > $8`, `id`
+	} else if beyond == 0 {
+		beyond = math.MaxInt64
 	}
 	rows, err := s.readers.QueryContext(ctx, `
 		select id, `+operationColumns+` from operations
@@ -51,28 +70,19 @@ func (s *Store) Operations(ctx context.Context, tenant string, f Filter) (Page, 
 		  and ($2 = '' or $2 like '%,' || status || ',%')
 		  and ($3 = '' or action_type = $3) and ($4 = '' or reference_key = $4) and ($5 = '' or run_id = $5) and ($6 = '' or rail = $6)
 		  and ($7 = '' or operation_id = $7 or order_id = $7 or provider_key = $7 or receipt_id = $7 or reference = $7 or (reference_key = $10 and $10 <> '') or recipient = $7 or fingerprint = $7)
-		  and ($8 = 0 or `+further+`)
+		  and `+further+`
 		order by `+order+` limit $9`,
-		tenant, statusList(f.Statuses), f.ActionType, cmp.Or(ledger.ReferenceKey(f.Reference), f.Reference), f.RunID, f.Rail, f.Search, beyond, f.Limit+1, ledger.ReferenceKey(f.Search))
+		tenant, statusList(f.Statuses), f.ActionType, cmp.Or(ledger.ReferenceKey(f.Reference), f.Reference), f.RunID, f.Rail, f.Search, beyond, f.Limit, ledger.ReferenceKey(f.Search))
 	if err != nil {
-		return Page{}, err
+		return nil, nil, err
 	}
-	var ids []int64
-	items, err := collect(rows, func(r *sql.Rows) (ledger.Operation, error) {
+	items, err = collect(rows, func(r *sql.Rows) (ledger.Operation, error) {
 		var id int64
 		o, err := scanOperation(withID{r, &id})
 		ids = append(ids, id)
 		return o, err
 	})
-	if err != nil {
-		return Page{}, err
-	}
-	page := Page{Items: items}
-	if len(items) > f.Limit {
-		page.Items = items[:f.Limit]
-		page.Next = s.cursor(tenant, ids[f.Limit-1])
-	}
-	return page, nil
+	return items, ids, err
 }
 
 // withID reads one more column before those of an operation.

@@ -37,7 +37,7 @@ func (s *Store) RefundPage(ctx context.Context, tenant string, f RefundFilter) (
 		where tenant_id = $1
 		  and ($2 = '' or $2 like '%,' || status || ',%')
 		  and ($3 = '' or customer = $3) and ($4 = '' or rail = $4) and ($5 = '' or currency = $5)
-		  and ($6 = 0 or (due_at, number) > (select due_at, number from refunds_owed where tenant_id = $1 and number = $6))
+		  and (due_at, number) > (coalesce((select due_at from refunds_owed where tenant_id = $1 and number = $6), -1), $6)
 		order by due_at, number limit $7`,
 		tenant, statuses, f.Customer, f.Rail, f.Currency, after, f.Limit+1)
 	if err != nil {

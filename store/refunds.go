@@ -27,7 +27,7 @@ func (t *tx) openRefund(o ledger.Operation, r ledger.Receipt, cause ledger.Refun
 	if amount <= 0 {
 		return false, nil // neither is a payment of nothing
 	}
-	e := ledger.RefundOwed{TenantID: o.TenantID, OperationID: o.OperationID, Direction: refundDirection(o), Cause: cause,
+	e := ledger.RefundOwed{TenantID: o.TenantID, OperationID: o.OperationID, Direction: ledger.DirectionOf(o.Effect), Cause: cause,
 		ReceiptID: cmp.Or(r.ID, o.OrderID), // an effect without a name still counts, once an operation
 		Rail:      o.Rail, Currency: cmp.Or(r.Currency, o.Terms.Currency), Amount: amount, Customer: o.Terms.Customer,
 		Source: ledger.FromEvidence, OpenedBy: by.Name}
@@ -37,14 +37,6 @@ func (t *tx) openRefund(o ledger.Operation, r ledger.Receipt, cause ledger.Refun
 	sentence := fmt.Sprintf("The provider also holds %s: a refund is owed (%s).", r.ID, cause)
 	_, err = t.addRefund(e, by, sentence, r)
 	return err == nil, err
-}
-
-// refundDirection is who owes when an operation took effect once too often.
-func refundDirection(o ledger.Operation) ledger.RefundDirection {
-	if o.Effect == "payout" || o.Effect == "refund" {
-		return ledger.OwedToUs // what went out twice went to a recipient
-	}
-	return ledger.WeOwe
 }
 
 // addRefund opens an entry: its row, its first transaction in the journal and its

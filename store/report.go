@@ -105,7 +105,7 @@ func (t *tx) readReport(r RefundReport) (ledger.RefundOwed, error) {
 		}
 	}
 	e := ledger.RefundOwed{TenantID: r.TenantID, OperationID: o.OperationID, ReceiptID: cmp.Or(r.ReceiptID, own), Rail: cmp.Or(r.Rail, o.Rail),
-		Amount: r.Amount, Currency: r.Currency, Cause: cmp.Or(r.Cause, ledger.CauseReported), Direction: cmp.Or(r.Direction, refundDirection(o)),
+		Amount: r.Amount, Currency: r.Currency, Cause: cmp.Or(r.Cause, ledger.CauseReported), Direction: cmp.Or(r.Direction, ledger.DirectionOf(o.Effect)),
 		Customer: cmp.Or(r.Customer, o.Terms.Customer), Reason: r.Reason, DueAt: r.DueAt, Source: ledger.FromReport, OpenedBy: r.By.Name}
 	_, known := rules.Rails[e.Rail]
 	_, money := rules.Currencies.Digits(e.Currency)

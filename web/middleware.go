@@ -65,6 +65,9 @@ func (s *Server) recoverPanic(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
 			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler { // an answer that must not look whole
+					panic(p)
+				}
 				s.Log.Error("a handler panicked", "request_id", requestIDOf(c), "route", c.Path(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				err = newProblem("internal", "")
 			}

@@ -40,6 +40,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/operations/:id", s.signedIn(s.operation))
 	e.GET("/operations/:id/done", s.signedIn(s.done))
 	e.GET("/refunds", s.signedIn(s.refunds))
+	e.GET("/exports/:file", s.signedIn(s.export))
 	e.GET("/refunds/:id", s.signedIn(s.refund))
 	e.GET("/rails", s.signedIn(s.rails))
 	e.GET("/rails/numbers", s.signedIn(s.numbers))

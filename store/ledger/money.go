@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -107,19 +108,38 @@ func groupThousands(whole string) string {
 	return whole
 }
 
+// Decimal writes an amount for programs: all the digits of its currency after the
+// point, and no other mark. Not ok: nobody knows how many these are.
+func (c Currencies) Decimal(amount int64, code string) (string, bool) {
+	return c.DecimalSum(big.NewInt(amount), code)
+}
+
+// DecimalSum does the same for a sum of any size.
+func (c Currencies) DecimalSum(amount *big.Int, code string) (string, bool) {
+	digits, ok := c.Digits(code)
+	if !ok {
+		return "", false
+	}
+	return withPoint(amount.String(), digits), true
+}
+
 // decimalString writes minor units as a plain decimal with exactly so many
 // digits after the point: 4800 with 2 digits is 48.00.
 func decimalString(amount int64, digits int) string {
-	sign, magnitude := "", uint64(amount)
-	if amount < 0 {
-		sign, magnitude = "-", -uint64(amount) // also right for the smallest int64
+	return withPoint(strconv.FormatInt(amount, 10), digits)
+}
+
+// withPoint puts the point into a whole number.
+func withPoint(whole string, digits int) string {
+	all, negative := strings.CutPrefix(whole, "-")
+	if digits > 0 {
+		all = strings.Repeat("0", max(0, digits+1-len(all))) + all
+		all = all[:len(all)-digits] + "." + all[len(all)-digits:]
 	}
-	all := fmt.Sprintf("%0*d", digits+1, magnitude)
-	if digits == 0 {
-		return sign + all
+	if negative {
+		return "-" + all
 	}
-	point := len(all) - digits
-	return sign + all[:point] + "." + all[point:]
+	return all
 }
 
 // ParseDecimal reads a decimal like 48.00 as minor units, exactly: no float on
