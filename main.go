@@ -161,10 +161,9 @@ func (p program) onLedger(cmd *cobra.Command, s *settings, args []string, work f
 	if err != nil {
 		return err
 	}
-	reply, err := web.Forward(cmd.Context(), folder, web.Call{Args: commandLine(cmd, args), Stdin: stdin})
+	reply, err := web.Forward(cmd.Context(), folder, web.Call{Args: commandLine(cmd, args), Stdin: stdin}, p.err)
 	if err == nil {
 		p.out.Write(reply.Stdout)
-		p.err.Write(reply.Stderr)
 		if reply.Code != exitDone {
 			return silent(reply.Code)
 		}
@@ -229,12 +228,12 @@ func commandLine(cmd *cobra.Command, args []string) []string {
 }
 
 // answer runs a command that came over a server's socket.
-func answer(inst *web.Instance) func(context.Context, web.Call) web.Reply {
-	return func(ctx context.Context, call web.Call) web.Reply {
-		var out, errOut bytes.Buffer
-		p := program{in: bytes.NewReader(call.Stdin), out: &out, err: &errOut, inside: inst}
+func answer(inst *web.Instance) web.Answerer {
+	return func(ctx context.Context, call web.Call, notes io.Writer) web.Reply {
+		var out bytes.Buffer
+		p := program{in: bytes.NewReader(call.Stdin), out: &out, err: notes, inside: inst}
 		code := run(ctx, p, call.Args)
-		return web.Reply{Code: code, Stdout: out.Bytes(), Stderr: errOut.Bytes()}
+		return web.Reply{Code: code, Stdout: out.Bytes()}
 	}
 }
 

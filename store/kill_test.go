@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 	if folder := os.Getenv(writerFolder); folder != "" {
 		write(folder)
 	}
+	if folder := os.Getenv(importerFolder); folder != "" {
+		importUntilKilled(folder)
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 

@@ -91,6 +91,7 @@ func (t *tx) weighLines(chunk []ledger.KeptLine, m *StatementsMatched) error {
 	if err != nil {
 		return err
 	}
+	plain := map[ledger.LineFinding][]int64{}
 	for _, l := range chunk {
 		was := l
 		l.WeighedAt = t.now
@@ -104,6 +105,11 @@ func (t *tx) weighLines(chunk []ledger.KeptLine, m *StatementsMatched) error {
 			return err
 		}
 		v := l.Judge(found[l.ID])
+		if len(found[l.ID]) == 0 && was.State == v.State && was.OperationID == "" {
+			plain[v.Finding] = append(plain[v.Finding], l.ID)
+			m.Unmatched++
+			continue
+		}
 		l.State, l.Finding, l.Rule, l.Sentence, l.OperationID = v.State, v.Finding, v.Rule, v.Sentence, ""
 		if v.Operation != nil {
 			l.OperationID = v.Operation.OperationID
@@ -120,7 +126,34 @@ func (t *tx) weighLines(chunk []ledger.KeptLine, m *StatementsMatched) error {
 			m.Unmatched++
 		}
 	}
+	for finding, ids := range plain {
+		if err := t.savePlain(finding, ids); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// chunkOfIDs has room for a whole chunk; what is over is bound to no line.
+var chunkOfIDs = placeholders(3, lineChunk)[2:]
+
+// savePlain writes at once that no operation is behind lines of a chunk. Nearly
+// all lines of a long file may be such: of their indexes only one is touched.
+func (t *tx) savePlain(finding ledger.LineFinding, ids []int64) error {
+	args := []any{finding, t.now}
+	for n := range lineChunk {
+		args = append(args, int64(0))
+		if n < len(ids) {
+			args[n+2] = ids[n]
+		}
+	}
+	n, err := t.affected(`
+		update statement_lines set finding = $1, rule = '', sentence = '', version = version + 1, weighed_at = $2
+		where id in (`+chunkOfIDs+`) and weighed_at = 0 and state = 'unmatched' and operation_id = '' and undone = 0`, args...)
+	if err == nil && n != int64(len(ids)) {
+		err = ErrStale
+	}
+	return err
 }
 
 // carryOut commits a verdict: the match, the evidence, the money owed, the line.
@@ -257,12 +290,12 @@ func rowIDNear(ms int64) int64 { return firstRowID(min(max(ms, 0), 1<<42)) }
 
 // effects are the kinds of effect that a tenant's operations ever had. They are
 // few, and each is one step in an index.
-func (t *tx) effects(tenant string) (all []string, err error) {
+func (t *tx) effects(tenant string) ([]string, error) {
 	seen := map[string]bool{}
 	for _, a := range t.s.Rulebook(tenant).Actions {
 		seen[a.Effect] = true
 	}
-	for last := ""; ; all = append(all, last) {
+	for last := ""; ; seen[last] = true {
 		err := t.row(`select effect from operations where tenant_id = $1 and reference_key <> '' and effect > $2 order by effect limit 1`, tenant, last).Scan(&last)
 		if errors.Is(err, sql.ErrNoRows) {
 			break
@@ -270,7 +303,6 @@ func (t *tx) effects(tenant string) (all []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		seen[last] = true
 	}
 	return slices.Sorted(maps.Keys(seen)), nil
 }
@@ -360,21 +392,23 @@ func (t *tx) addMatch(m ledger.StatementMatch) error {
 // renewFor is how long an unmatched line is held against what becomes known.
 const renewFor = 92 * 24 * 3600 * 1000 // a quarter, as long as its books are open
 
+const selectRenewed = `
+	select l.id from statement_lines l cross join operations o on o.tenant_id = l.tenant_id and o.operation_id = l.operation_id
+	where l.undone = 0 and l.state in ('unmatched', 'suggested') and l.operation_id <> '' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
+	  and o.status in ('confirmed', 'rejected')
+	union
+	select l.id from statement_lines l cross join operations o on o.tenant_id = l.tenant_id and o.receipt_id = l.provider_id and o.receipt_id <> '' and o.rail = l.rail
+	where l.undone = 0 and l.state = 'unmatched' and l.finding = 'not_ours' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
+	union
+	select l.id from statement_lines l cross join operations o on o.order_id = l.stamp and o.tenant_id = l.tenant_id and o.rail = l.rail
+	where l.undone = 0 and l.state = 'unmatched' and l.finding = 'not_ours' and l.stamp <> '' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
+	order by 1 limit 10000`
+
 // renewLines takes up again lines about whose operation something changed, and
 // lines whose operation is known by now.
 func (s *Store) renewLines(ctx context.Context) error {
 	since := firstRowID(max(s.now()-renewFor, 0))
-	rows, err := s.readers.QueryContext(ctx, `
-		select l.id from statement_lines l cross join operations o on o.tenant_id = l.tenant_id and o.operation_id = l.operation_id
-		where l.undone = 0 and l.state in ('unmatched', 'suggested') and l.operation_id <> '' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
-		  and o.status in ('confirmed', 'rejected')
-		union
-		select l.id from statement_lines l cross join operations o on o.tenant_id = l.tenant_id and o.receipt_id = l.provider_id and o.receipt_id <> '' and o.rail = l.rail
-		where l.undone = 0 and l.state = 'unmatched' and l.finding = 'not_ours' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
-		union
-		select l.id from statement_lines l cross join operations o on o.order_id = l.stamp and o.tenant_id = l.tenant_id and o.rail = l.rail
-		where l.undone = 0 and l.state = 'unmatched' and l.finding = 'not_ours' and l.stamp <> '' and l.weighed_at > 0 and o.updated_at >= l.weighed_at and l.id > $1
-		order by 1 limit 10000`, since)
+	rows, err := s.readers.QueryContext(ctx, selectRenewed, since)
 	if err != nil {
 		return err
 	}

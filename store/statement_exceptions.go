@@ -215,18 +215,20 @@ func (s *Store) sweepRail(ctx context.Context, tenant, rail string) (opened int,
 
 const sweptPage = 500
 
+const selectAwaited = `
+	select id, operation_id, final, money, known, confirmed_at, exists (
+			select 1 from statements s where s.tenant_id = $1 and s.rail = $2 and s.visible_at > 0 and s.undone_at = 0
+			  and s.from_at <= confirmed_at and s.to_at > confirmed_at)
+	from (
+		select o.id, o.operation_id, o.status in ('confirmed', 'rejected') as final, o.status = 'confirmed' and o.amount is not null as money,
+			exists (select 1 from statement_sides d where d.tenant_id = $1 and d.operation_id = o.operation_id and d.operation_id <> '' and d.live = 1)
+			or exists (select 1 from statement_absences a where a.tenant_id = $1 and a.operation_id = o.operation_id and a.ended_at = 0) as known,
+			coalesce((select min(g.at) from action_log g where g.tenant_id = $1 and g.operation_id = o.operation_id and g.operation_id <> ''
+				and g.to_status = 'confirmed' and g.from_status <> 'confirmed'), 0) as confirmed_at
+		from operations o where o.tenant_id = $1 and o.rail = $2 and o.id > $3 order by o.id limit $4) as page`
+
 func (s *Store) awaitedAfter(ctx context.Context, tenant, rail string, after int64) ([]awaited, error) {
-	rows, err := s.readers.QueryContext(ctx, `
-		select id, operation_id, final, money, known, confirmed_at, exists (
-				select 1 from statements s where s.tenant_id = $1 and s.rail = $2 and s.visible_at > 0 and s.undone_at = 0
-				  and s.from_at <= confirmed_at and s.to_at > confirmed_at)
-		from (
-			select o.id, o.operation_id, o.status in ('confirmed', 'rejected') as final, o.status = 'confirmed' and o.amount is not null as money,
-				exists (select 1 from statement_sides d where d.tenant_id = $1 and d.operation_id = o.operation_id and d.operation_id <> '' and d.live = 1)
-				or exists (select 1 from statement_absences a where a.tenant_id = $1 and a.operation_id = o.operation_id and a.ended_at = 0) as known,
-				coalesce((select min(g.at) from action_log g where g.tenant_id = $1 and g.operation_id = o.operation_id and g.operation_id <> ''
-					and g.to_status = 'confirmed' and g.from_status <> 'confirmed'), 0) as confirmed_at
-			from operations o where o.tenant_id = $1 and o.rail = $2 and o.id > $3 order by o.id limit $4) as o`, tenant, rail, after, sweptPage)
+	rows, err := s.readers.QueryContext(ctx, selectAwaited, tenant, rail, after, sweptPage)
 	if err != nil {
 		return nil, err
 	}

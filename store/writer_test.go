@@ -266,7 +266,7 @@ func TestNumbersBindByNumber(t *testing.T) {
 func TestSettingsThatMakeACommitDurable(t *testing.T) {
 	s := openTest(t)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "trusted_schema": "0",
-		"cell_size_check": "1", "recursive_triggers": "1", "busy_timeout": "5000"} {
+		"cell_size_check": "1", "recursive_triggers": "1", "busy_timeout": "5000", "temp_store": "2"} {
 		var got string
 		if err := s.writer.conn.QueryRowContext(context.Background(), `pragma `+pragma).Scan(&got); err != nil || got != want {
 			t.Errorf("the writer's %s is %q, want %q: %v", pragma, got, want, err)

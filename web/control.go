@@ -27,11 +27,31 @@ type Call struct {
 	Stdin []byte   `json:"stdin,omitempty"`
 }
 
-// Reply is what the command printed, and how it ended.
+// Reply is what the command printed, and how it ended. What it says meanwhile
+// goes before it, in replies that say there is more.
 type Reply struct {
 	Code   int    `json:"code"`
 	Stdout []byte `json:"stdout,omitempty"`
 	Stderr []byte `json:"stderr,omitempty"`
+	More   bool   `json:"more,omitempty"`
+}
+
+// Answerer runs a command that came over the socket. What it writes to notes is
+// seen at the caller's at once.
+type Answerer func(ctx context.Context, call Call, notes io.Writer) Reply
+
+// notes sends what a command says while it still runs. A caller that went away
+// is no reason to stop: the command's context says that.
+type notes struct {
+	to    *json.Encoder
+	flush func() error
+}
+
+func (n notes) Write(said []byte) (int, error) {
+	if err := n.to.Encode(Reply{Stderr: said, More: true}); err == nil {
+		n.flush()
+	}
+	return len(said), nil
 }
 
 func socketPath(folder string) string { return filepath.Join(folder, "holdfast.sock") }
@@ -41,7 +61,7 @@ const maxSocketPath = 107
 
 // listenControl opens the socket. Whoever holds the folder's lock may remove
 // what a killed server left behind.
-func listenControl(folder string, command func(context.Context, Call) Reply, log *slog.Logger) (io.Closer, error) {
+func listenControl(folder string, command Answerer, log *slog.Logger) (io.Closer, error) {
 	path := socketPath(folder)
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("%s is too long for a socket (%d bytes at most); choose a shorter data folder with --data", path, maxSocketPath)
@@ -64,7 +84,8 @@ func listenControl(folder string, command func(context.Context, Call) Reply, log
 		}
 		log.Info("command", "args", len(call.Args)) // not the words: they may hold secrets
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(command(r.Context(), call))
+		to := json.NewEncoder(w)
+		to.Encode(command(r.Context(), call, notes{to, http.NewResponseController(w).Flush}))
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go srv.Serve(l)
@@ -74,8 +95,9 @@ func listenControl(folder string, command func(context.Context, Call) Reply, log
 // ErrNoServer means that no server runs on the data folder.
 var ErrNoServer = errors.New("no server runs on this data folder")
 
-// Forward runs a command inside the server of a data folder.
-func Forward(ctx context.Context, folder string, call Call) (Reply, error) {
+// Forward runs a command inside the server of a data folder, and writes to notes
+// what it says meanwhile.
+func Forward(ctx context.Context, folder string, call Call, notes io.Writer) (Reply, error) {
 	path := socketPath(folder)
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -100,11 +122,21 @@ func Forward(ctx context.Context, folder string, call Call) (Reply, error) {
 		return Reply{}, fmt.Errorf("the server on %s did not answer: %w", folder, err)
 	}
 	defer res.Body.Close()
-	var reply Reply
-	if err := json.NewDecoder(res.Body).Decode(&reply); err != nil {
-		return reply, fmt.Errorf("the server on %s answered something else: %w", folder, err)
+	replies := json.NewDecoder(res.Body)
+	for {
+		var reply Reply
+		err := replies.Decode(&reply)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return reply, fmt.Errorf("the server on %s ended before the command did; look at what it did before you run it again", folder)
+		}
+		if err != nil {
+			return reply, fmt.Errorf("the server on %s answered something else: %w", folder, err)
+		}
+		notes.Write(reply.Stderr)
+		if !reply.More {
+			return reply, nil
+		}
 	}
-	return reply, nil
 }
 
 func notifyHangup(c chan<- os.Signal) { signal.Notify(c, syscall.SIGHUP) }

@@ -31,7 +31,7 @@ type DemoOptions struct {
 	Exe     string // this binary, for the sandbox providers
 	Out     io.Writer
 	Version string
-	Command func(*Instance) func(context.Context, Call) Reply
+	Command func(*Instance) Answerer
 
 	pace time.Duration // between two things the agents do; zero: a person's
 	note string        // where trigger finds the demo; empty: the usual place

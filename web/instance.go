@@ -123,8 +123,8 @@ type ServeOptions struct {
 	Listen      string
 	Test        bool
 	SignInLinks map[string]string
-	Ready       func(addr string)                 // called once everything answers
-	Command     func(context.Context, Call) Reply // runs a command that came over the socket
+	Ready       func(addr string) // called once everything answers
+	Command     Answerer
 }
 
 // Serve runs the whole of it: workers, jobs, API, pages and the socket for
