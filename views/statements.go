@@ -445,10 +445,14 @@ func (p ClosingPage) lastDay() string {
 }
 
 func (p ClosingPage) dayOf(end int64) string {
-	if end == 0 {
-		return "nothing yet"
-	}
 	return time.UnixMilli(end - 1).In(p.Zone).Format("2 Jan 2006")
+}
+
+func (p ClosingPage) closedWord() string {
+	if p.Account.ClosedTo == 0 {
+		return "nothing closed yet"
+	}
+	return "closed up to " + p.dayOf(p.Account.ClosedTo)
 }
 
 // missing is what stands in the way of closing, in sentences.

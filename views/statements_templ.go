@@ -1480,7 +1480,7 @@ func answers(f Frame, r StatementRow, back string) templ.Component {
 		}
 		ctx = templ.InitializeContext(ctx)
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 127, "<div class=\"line-acts\"><details class=\"decide\" name=\"decide\"><summary><span class=\"button\">Set aside <span class=\"away\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 127, "<div class=\"line-acts more\"><details class=\"decide\" name=\"decide\"><summary><span class=\"button\">Set aside <span class=\"away\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
