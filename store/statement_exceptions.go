@@ -25,6 +25,7 @@ type Exception struct {
 	Owner        string
 	SnoozedUntil int64
 	Sentence     string
+	Row          int64 // where a page goes on after it
 }
 
 // ExceptionFilter narrows the exceptions; what is empty does not.
@@ -33,6 +34,8 @@ type ExceptionFilter struct {
 	Finding       ledger.LineFinding
 	Before        int64 // counted, or confirmed, before it
 	Snoozed       bool  // those that were put away too
+	State         ledger.LineState
+	After         int64 // of lists of one finding: the Row of the last one of the page before
 	Limit         int
 }
 
@@ -42,20 +45,22 @@ const openLines = `(l.state = 'suggested' or l.state = 'unmatched' and l.finding
 const fromOpenLines = `
 	from statement_lines l join statements s on ` + visible + `
 	where l.tenant_id = $1 and l.state in ('unmatched', 'suggested') and ` + openLines + `
-	  and ($2 = '' or l.rail = $2) and ($3 = '' or l.account = $3) and ($4 = '' or l.finding = $4) and ($5 = 0 or l.counted_at < $5) and l.snoozed_until <= $6`
+	  and ($2 = '' or l.rail = $2) and ($3 = '' or l.account = $3) and ($4 = '' or l.finding = $4) and ($5 = 0 or l.counted_at < $5) and l.snoozed_until <= $6
+	  and l.id > $7 and ($8 = '' or l.state = $8)`
 
 // An operation belongs to a rail, and not to one of its accounts.
 const fromOpenAbsences = `
 	from statement_absences a join operations o on o.tenant_id = a.tenant_id and o.operation_id = a.operation_id
 	where a.tenant_id = $1 and a.ended_at = 0 and a.answered_at = 0
-	  and ($2 = '' or a.rail = $2) and ($3 = '' or $3 <> '') and ($4 = '' or $4 = 'missing') and ($5 = 0 or a.confirmed_at < $5) and a.snoozed_until <= $6`
+	  and ($2 = '' or a.rail = $2) and ($3 = '' or $3 <> '') and ($4 = '' or $4 = 'missing') and ($5 = 0 or a.confirmed_at < $5) and a.snoozed_until <= $6
+	  and o.id > $7 and $8 = ''`
 
 func (f ExceptionFilter) args(s *Store, tenant string) []any {
 	now := s.now()
 	if f.Snoozed || f.Before > 0 { // what is put away stands in the way of closing all the same
 		now = 1 << 62
 	}
-	return []any{tenant, f.Rail, f.Account, string(f.Finding), f.Before, now}
+	return []any{tenant, f.Rail, f.Account, string(f.Finding), f.Before, now, f.After, string(f.State)}
 }
 
 // CountStatementExceptions counts what needs an answer.
@@ -66,26 +71,26 @@ func (s *Store) CountStatementExceptions(ctx context.Context, tenant string, f E
 // StatementExceptions lists what needs an answer, oldest first.
 func (s *Store) StatementExceptions(ctx context.Context, tenant string, f ExceptionFilter) ([]Exception, error) {
 	limit := min(max(f.Limit, 1), 1000)
-	rows, err := s.readers.QueryContext(ctx, `select `+prefixed("l", lineColumns)+fromOpenLines+` order by l.id limit $7`, append(f.args(s, tenant), limit)...)
+	rows, err := s.readers.QueryContext(ctx, `select `+prefixed("l", lineColumns)+fromOpenLines+` order by l.id limit $9`, append(f.args(s, tenant), limit)...)
 	if err != nil {
 		return nil, err
 	}
 	all, err := collect(rows, func(r *sql.Rows) (Exception, error) {
 		l, err := scanLine(r)
-		return Exception{Exceptional{l.ID, l.OperationID, l.Version}, l.Finding, l.State, &l, l.Rail, l.Account, l.Amount, l.Currency, l.At, l.Owner, l.SnoozedUntil, l.Says()}, err
+		return Exception{Exceptional{l.ID, l.OperationID, l.Version}, l.Finding, l.State, &l, l.Rail, l.Account, l.Amount, l.Currency, l.At, l.Owner, l.SnoozedUntil, l.Says(), l.ID}, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	rows, err = s.readers.QueryContext(ctx, `
-		select a.operation_id, a.version, a.rail, coalesce(o.amount, 0), o.currency, a.confirmed_at, a.owner, a.snoozed_until`+fromOpenAbsences+`
-		order by a.confirmed_at, a.operation_id limit $7`, append(f.args(s, tenant), limit)...)
+		select a.operation_id, a.version, a.rail, coalesce(o.amount, 0), o.currency, a.confirmed_at, a.owner, a.snoozed_until, o.id`+fromOpenAbsences+`
+		order by o.id limit $9`, append(f.args(s, tenant), limit)...)
 	if err != nil {
 		return nil, err
 	}
 	missing, err := collect(rows, func(r *sql.Rows) (e Exception, err error) {
 		e.Finding = ledger.AbsentFromStatement
-		err = r.Scan(&e.OperationID, &e.Version, &e.Rail, &e.Amount, &e.Currency, &e.Since, &e.Owner, &e.SnoozedUntil)
+		err = r.Scan(&e.OperationID, &e.Version, &e.Rail, &e.Amount, &e.Currency, &e.Since, &e.Owner, &e.SnoozedUntil, &e.Row)
 		e.Sentence = fmt.Sprintf("%s was confirmed, and no statement that covers the day shows it.", e.OperationID)
 		return e, err
 	})

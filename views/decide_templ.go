@@ -668,7 +668,7 @@ func textField(p OperationPage, act, name, label, hint string, required bool) te
 }
 
 // amountField is left empty on purpose: what the provider shows is to be read
-// there, not agreed to here.
+// there, not agreed to here. Only a line of a statement fills it in.
 func amountField(p OperationPage, act string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

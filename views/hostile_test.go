@@ -3,6 +3,7 @@ package views_test
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 
 	"golang.org/x/net/html"
@@ -105,8 +106,25 @@ func everywhere(t testing.TB, s string) []drawn {
 		counted.Happened.Attempts[i].Rail = s
 	}
 	counted.Unmatched[0].Account, counted.Unmatched[0].Rail = s, s
+	line, file := lineRow(1, ledger.LineSetAside, ledger.TwiceOnStatement, o), imported()
+	l := line.Line
+	l.ProviderID, l.LineID, l.Hash, l.Reference, l.Counterparty, l.Text, l.Sentence, l.Reason, l.Currency = s, s, s, s, s, s, s, s, s
+	line.Rail, line.Account, line.Owner, line.Sentence, line.Currency, line.Owed = s, s, s, s, s, &owed
+	line.Matches = []ledger.StatementMatch{{Rule: ledger.ByHand, ExplainedAs: "other", Explained: s, By: s, Operations: []ledger.MatchSide{{OperationID: s}}}}
+	file.FileName, file.Account, file.Format, file.Rail, file.By, file.Currency, file.Warnings, file.Notes = s, s, s, s, s, s, []string{s}, []string{s}
+	yes := views.Decision{Allowed: true}
+	p.Lines = []views.StatementRow{line}
 	p.Operation.Status, p.Paused = ledger.Ready, c.Pause
 	return append(all,
+		drawn{"statements", views.Statements(views.StatementsPage{Frame: f, Rails: []string{s}, Import: yes, Answer: yes, Imports: []ledger.StatementImport{file}, Tab: "twice", Items: []views.StatementRow{line},
+			Accounts: []views.StatementAccount{{Rail: s, Account: s}}, Form: views.FormState{Act: "import", Problem: s, Values: map[string]string{"rail": s}}})},
+		drawn{"preview", views.Preview(views.PreviewPage{Frame: f, Name: s, Rail: s, Import: file, First: []ledger.StatementLine{l.StatementLine}})},
+		drawn{"preview refused", views.Preview(views.PreviewPage{Frame: f, Name: s, Rail: s, Refused: &views.FileRefusal{Line: 1, Column: s, Sentence: s}})},
+		drawn{"preview asked", views.Preview(views.PreviewPage{Frame: f, Name: s, Rail: s, Question: &views.FileQuestion{Key: s, Ask: s, Sentence: s, Choices: []views.FileChoice{{Value: s, Label: s}}}})},
+		drawn{"desk", views.Desk(views.DeskPage{Frame: f, Statement: file, State: ledger.LineSetAside, Lines: []views.StatementRow{line}, Operations: []ledger.Operation{o}, Match: yes, Answer: yes, Undo: yes,
+			Form: views.FormState{Act: "match", Problem: s, Values: map[string]string{"explained": s}}})},
+		drawn{"closing", views.Closing(views.ClosingPage{Frame: f, Account: views.StatementAccount{Rail: s, Account: s}, Zone: time.UTC, Open: []views.StatementRow{line}, Close: yes,
+			Sheet: ledger.PeriodSheet{Totals: map[string]int64{s: 1}}, Closed: []ledger.StatementPeriod{{ClosedBy: s}}})},
 		drawn{"rails", views.Rails(rail)},
 		drawn{"numbers", views.Numbers(counted)},
 		drawn{"behind a paused rail", views.Operation(p)},

@@ -405,7 +405,7 @@ func navRest(f Frame) templ.Component {
 			}
 		}
 		if f.Pages.Statements {
-			templ_7745c5c3_Err = navItem(f, AtStatements, "/statements", "Statements", "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = navItem(f, AtStatements, "/statements", "Statements", "statements-n").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

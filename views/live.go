@@ -17,16 +17,17 @@ type Live struct {
 func (f Frame) Live() Live {
 	c := f.Counts
 	live := Live{State: "calm", Text: map[string]string{
-		"approvals-n": number(c.Approvals),
-		"unknown-n":   number(c.Unknown),
-		"owed-n":      number(c.Owed),
-		"to-us-n":     "",
-		"unknown":     "Nothing unknown",
-		"owed":        "Nothing owed",
-		"to-us":       "",
-		"sep":         "│",
-		"checked":     "",
-		"rails-n":     c.railsWord(),
+		"approvals-n":  number(c.Approvals),
+		"unknown-n":    number(c.Unknown),
+		"owed-n":       number(c.Owed),
+		"to-us-n":      "",
+		"unknown":      "Nothing unknown",
+		"owed":         "Nothing owed",
+		"to-us":        "",
+		"sep":          "│",
+		"checked":      "",
+		"rails-n":      c.railsWord(),
+		"statements-n": c.statementsWord(),
 	}}
 	if c.Owed > 0 {
 		live.State = "owed"

@@ -59,6 +59,7 @@ type Counts struct {
 	OwedToUs        int // entries of what others owe us; never added to what we owe
 	OwedToUsSums    []Sum
 	CheckedAt       int64 // when a job last looked
+	Statements      int   // lines and operations that need an answer; counted up to a thousand
 	RailsPaused     int   // by people
 	RailsResting    int   // by their breakers, in this process
 }
@@ -129,14 +130,15 @@ type HomePage struct {
 
 // Need is one row of the first page: an operation, or a refund owed.
 type Need struct {
-	Operation ledger.Operation
-	Refund    *ledger.RefundOwed // set: the row is about this, and Operation is where it came from
-	Exception *Exception         // set: the row is about this, and Operation is what it contradicts
-	Sentence  string             // why it is here
-	Flags     []string           // "new recipient"
-	Since     int64              // since when it waits
-	Until     int64              // when it expires or gets worse; 0: never
-	Holder    string             // who has it, if anybody
+	Operation  ledger.Operation
+	Refund     *ledger.RefundOwed // set: the row is about this, and Operation is where it came from
+	Exception  *Exception         // set: the row is about this, and Operation is what it contradicts
+	Statements int                // set: the row is about so many lines of statements that need an answer
+	Sentence   string             // why it is here
+	Flags      []string           // "new recipient"
+	Since      int64              // since when it waits
+	Until      int64              // when it expires or gets worse; 0: never
+	Holder     string             // who has it, if anybody
 }
 
 // Exception is what contradicts an operation that ended, with who may answer it.
@@ -226,7 +228,9 @@ type OperationPage struct {
 	Evidence    []ledger.Evidence
 	Log         []ledger.Entry // oldest first
 	Refunds     []ledger.RefundOwed
-	Earlier     []Earlier // operations this one overlaps, or is an alias of
+	Side        ledger.StatementSide // how it stands to the statements
+	Lines       []StatementRow       // of statements, that are it or say something about it
+	Earlier     []Earlier            // operations this one overlaps, or is an alias of
 	ReplacedBy  string
 	Behind      []ledger.Operation // held because of this one
 

@@ -143,7 +143,8 @@ func TestFormsThatDecideArePostsThatCarryWhatWasOnTheScreen(t *testing.T) {
 			m := decides.FindStringSubmatch(action)
 			if m == nil {
 				if want := map[string]string{"login": "/login", "logout": "/logout", "setup": "/setup", "run-job": "/settings/run-job", "stop-run": "/runs/stop-run",
-					"pause-rail": "/rails/pause-rail", "resume-rail": "/rails/resume-rail", "settle": "/refunds/ro_1/settle"}[act]; action != want {
+					"pause-rail": "/rails/pause-rail", "resume-rail": "/rails/resume-rail", "settle": "/refunds/ro_1/settle", "import": "/statements/import", "match": "/statements/match", "unmatch": "/statements/unmatch", "set-aside": "/statements/set-aside",
+					"take": "/statements/take", "hand-back": "/statements/hand-back", "snooze": "/statements/snooze", "undo": "/statements/undo", "close-period": "/statements/close-period"}[act]; action != want {
 					t.Errorf("%s: %s posts to %q", page.name, act, action)
 				}
 				if version := field(f, "version"); act == "settle" && (version == nil || attr(version, "value") != "7") {
@@ -162,7 +163,8 @@ func TestFormsThatDecideArePostsThatCarryWhatWasOnTheScreen(t *testing.T) {
 		}
 	}
 	for _, act := range []string{"login", "logout", "setup", "approve", "reject", "ask-changes", "happened", "did-not-happen", "happened-twice", "send-again",
-		"still-unknown", "look-again", "same-purchase", "different-purchase", "run-job", "stop-run", "pause-rail", "resume-rail", "settle"} {
+		"still-unknown", "look-again", "same-purchase", "different-purchase", "run-job", "stop-run", "pause-rail", "resume-rail", "settle",
+		"import", "match", "unmatch", "set-aside", "take", "hand-back", "snooze", "undo", "close-period"} {
 		if !found[act] && act != "did-not-happen" && act != "send-again" { // refused in the samples
 			t.Errorf("no page has the form %s", act)
 		}
@@ -198,6 +200,11 @@ func TestFormsHaveTheFieldsOfTheContract(t *testing.T) {
 		{before, "different-purchase", []string{"reason"}, nil},
 		{before, "reject", []string{"reason"}, nil},
 		{draw(t, views.Runs(runs()["opened"])), "stop-run", []string{"reason"}, nil},
+		{draw(t, statements()["statements-none"]), "import", []string{"file"}, []string{"rail"}},
+		{draw(t, statements()["closing"]), "set-aside", []string{"reason"}, nil},
+		{draw(t, statements()["closing"]), "snooze", nil, []string{"until"}},
+		{draw(t, statements()["desk-matched"]), "unmatch", []string{"reason"}, nil},
+		{draw(t, statements()["closing"]), "close-period", []string{"until"}, nil},
 		{draw(t, views.Rails(rails()["opened"])), "pause-rail", []string{"reason"}, nil},
 		{draw(t, views.Rails(rails()["some"])), "resume-rail", []string{"reason"}, nil},
 	} {

@@ -374,6 +374,10 @@ func everyPage(t testing.TB) []drawn {
 		add("rails-"+name, views.Rails(r))
 	}
 
+	for name, page := range statements() {
+		add(name, page)
+	}
+
 	for name, n := range numbers() {
 		add("numbers-"+name, views.Numbers(n))
 	}

@@ -488,6 +488,14 @@ func causeWord(r ledger.RefundOwed) string {
 	return strings.ReplaceAll(string(r.Cause), "_", " ")
 }
 
+// plural is the word for so many.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

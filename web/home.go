@@ -43,6 +43,14 @@ func (s *Server) homePage(c echo.Context, p ledger.PersonRecord, form views.Form
 	} else {
 		page.Others = append(page.Others, owed...)
 	}
+	if n := f.Counts.Statements; n > 0 {
+		open := views.Need{Statements: n, Sentence: "Somebody paid outside holdfast, a statement lacks what we confirmed, or an amount differs: each has to be matched or set aside."}
+		if mayAct, _ := ledger.MayAct(p.Email, p.Roles); mayAct {
+			page.Items = append(page.Items, open)
+		} else {
+			page.Others = append(page.Others, open)
+		}
+	}
 	mine, others, err := s.exceptionNeeds(ctx, p, form)
 	if err != nil {
 		return page, err

@@ -80,6 +80,7 @@ var sources = []struct {
 	read  func(*ledgerCollector, context.Context, chan<- prometheus.Metric, emit) error
 }{
 	{[]*prometheus.Desc{unknownNow, unknownAge, heldNow, askedNow, askedAge, owedNow, owedMoney, owedLate, owedLateMoney}, (*ledgerCollector).open},
+	{[]*prometheus.Desc{linesOpen}, (*ledgerCollector).statements},
 	{[]*prometheus.Desc{statusNow, attemptsEnded, resolution}, (*ledgerCollector).happened},
 	{[]*prometheus.Desc{jobRun, jobProblems}, (*ledgerCollector).jobs},
 	{[]*prometheus.Desc{queued, commits, commitsLost, writerStopped}, (*ledgerCollector).writer},
@@ -99,6 +100,8 @@ var (
 	owedMoney     = describe("refunds_owed_minor_units", "Money open in the refund ledger, in minor units of the currency of the label.", "tenant", "rail", "currency", "direction")
 	owedLate      = describe("refunds_owed_overdue", "Entries of the refund ledger that are past the day they were due.", "tenant", "rail", "currency", "direction")
 	owedLateMoney = describe("refunds_owed_overdue_minor_units", "Money open past the day it was due, in minor units of the currency of the label.", "tenant", "rail", "currency", "direction")
+
+	linesOpen = describe("statement_lines_unmatched", "Lines of statements that no operation explains and nobody answered, suggestions among them.", "tenant", "rail", "account")
 
 	statusNow     = describe("operations", "Operations by status, since the ledger began.", "tenant", "rail", "status")
 	attemptsEnded = describe("attempts_total", "Sends that ended, by what was known when the operation left in_flight.", "tenant", "rail", "outcome")
@@ -211,6 +214,24 @@ func (l *ledgerCollector) openOf(n ledger.Numbers, one emit) {
 	}
 	one(askedNow, float64(asked), n.TenantID)
 	one(askedAge, seconds(n.At-askedSince), n.TenantID)
+}
+
+// statements tells of every account that has statements, also where nothing is open.
+func (l *ledgerCollector) statements(ctx context.Context, _ chan<- prometheus.Metric, one emit) error {
+	tenants, err := l.s.Store.EveryTenant(ctx)
+	if err != nil {
+		return err
+	}
+	for _, tenant := range tenants {
+		accounts, err := l.s.Store.UnmatchedLines(ctx, tenant)
+		if err != nil {
+			return err
+		}
+		for _, a := range accounts {
+			one(linesOpen, float64(a.N), tenant, a.Rail, a.Account)
+		}
+	}
+	return nil
 }
 
 func seconds(ms int64) float64 { return float64(ms) / 1000 }

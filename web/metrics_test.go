@@ -297,6 +297,11 @@ func TestMetricsDocumentListsWhatThereIs(t *testing.T) {
 		named[m[1]] = true
 	}
 	w := troubled(t)
+	at := w.Store.Now()
+	line := ledger.StatementLine{Number: 1, LineID: "l1", Amount: 1, Gross: 1, Currency: "EUR", At: at}
+	_, err = w.Store.ImportStatement(t.Context(), store.StatementFile{TenantID: "default", Rail: "card", Name: "a", SHA256: "a",
+		Statement: ledger.Statement{Format: "CSV", Currency: "EUR", From: at, To: at + 1, Lines: []ledger.StatementLine{line}}})
+	must(t, err)
 	w.scrape()
 	families, err := w.meter.registry.Gather()
 	must(t, err)

@@ -29,6 +29,14 @@ func (s *Server) numbers(c echo.Context, p ledger.PersonRecord) error {
 	if page.Now, err = s.Store.Numbers(ctx, p.TenantID); err != nil {
 		return err
 	}
+	accounts, err := s.Store.UnmatchedLines(ctx, p.TenantID)
+	if err != nil {
+		return err
+	}
+	page.Statements = len(accounts) > 0
+	for _, a := range accounts {
+		page.Unmatched = append(page.Unmatched, views.AccountLines{Account: a.Account, Rail: a.Rail, N: a.N})
+	}
 	counting, cancel := context.WithTimeout(ctx, countFor)
 	defer cancel()
 	switch err := s.meter.tally.CatchUp(counting); {

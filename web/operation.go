@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +41,9 @@ func (s *Server) drawOperation(c echo.Context, p ledger.PersonRecord, o ledger.O
 		return render(c, status, views.Operation(page))
 	}
 	page.Frame.Here = views.AtUnknown
+	if form.Act == "" {
+		page.Form = s.fromLine(c, page)
+	}
 	return render(c, status, views.Hold(s.holdPage(page, o)))
 }
 
@@ -68,7 +72,7 @@ func (s *Server) operationPage(c echo.Context, p ledger.PersonRecord, o ledger.O
 		return page, err
 	}
 	for _, fill := range []func(context.Context, ledger.PersonRecord, ledger.Operation, *views.OperationPage) error{
-		s.fillRecord, s.fillFields, s.fillRequest, s.fillRelatives, s.fillRefund, s.fillDecisions,
+		s.fillRecord, s.fillLines, s.fillFields, s.fillRequest, s.fillRelatives, s.fillRefund, s.fillDecisions,
 	} {
 		if err := fill(ctx, p, o, &page); err != nil {
 			return page, err
@@ -107,6 +111,56 @@ func (s *Server) fillRecord(ctx context.Context, p ledger.PersonRecord, o ledger
 		}
 	}
 	return err
+}
+
+// fillLines reads how the operation stands to the statements, and what lines of
+// them say about it.
+func (s *Server) fillLines(ctx context.Context, p ledger.PersonRecord, o ledger.Operation, page *views.OperationPage) error {
+	sides, err := s.Store.StatementSides(ctx, p.TenantID, []ledger.Operation{o})
+	if err != nil {
+		return err
+	}
+	page.Side = sides[o.OperationID]
+	lines, err := s.Store.LinesAbout(ctx, p.TenantID, o.OperationID)
+	if err != nil {
+		return err
+	}
+	matches, err := s.Store.OperationMatches(ctx, p.TenantID, o.OperationID)
+	if err != nil {
+		return err
+	}
+	for _, m := range matches {
+		for _, side := range m.Lines {
+			if slices.ContainsFunc(lines, func(l ledger.KeptLine) bool { return l.ID == side.LineID }) {
+				continue
+			}
+			l, err := s.Store.StatementLine(ctx, p.TenantID, side.LineID)
+			if err != nil {
+				return err
+			}
+			lines = append(lines, l)
+		}
+	}
+	page.Lines, err = s.lineRows(ctx, p, lines[:min(len(lines), listedLines)])
+	return err
+}
+
+// fromLine fills in "it happened" with what a statement shows, if the person came
+// by way of a line that says something about this operation. They still say it.
+func (s *Server) fromLine(c echo.Context, page views.OperationPage) views.FormState {
+	i := slices.IndexFunc(page.Lines, func(r views.StatementRow) bool { return strconv.FormatInt(r.Line.ID, 10) == c.QueryParam("line") })
+	if i < 0 {
+		return views.FormState{}
+	}
+	l, o := page.Lines[i].Line, page.Operation
+	r := l.AsReceipt()
+	values := map[string]string{"receipt_id": cut(r.ID, maxID), "reason": fmt.Sprintf("Seen on the statement of %s, line %d", l.Account, l.Number)}
+	form := views.FormState{Act: "happened", Values: values}
+	if r.Amount != nil && r.Currency == o.Terms.Currency {
+		values["amount"] = page.Frame.Money.Plain(*r.Amount, r.Currency)
+		form.Differs = o.Terms.HasAmount && *r.Amount != o.Terms.Amount && *r.Amount > 0
+	}
+	return form
 }
 
 // typedBy names the person whose word the receipt is; empty where a machine

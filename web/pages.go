@@ -42,6 +42,10 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/refunds", s.signedIn(s.refunds))
 	e.GET("/exports/:file", s.signedIn(s.export))
 	e.GET("/refunds/:id", s.signedIn(s.refund))
+	e.GET("/statements", s.signedIn(s.statements))
+	e.GET("/statements/close", s.signedIn(s.closing))
+	e.GET("/statements/preview/:upload", s.signedIn(s.preview))
+	e.GET("/statements/:statement", s.signedIn(s.desk))
 	e.GET("/rails", s.signedIn(s.rails))
 	e.GET("/rails/numbers", s.signedIn(s.numbers))
 	e.GET("/runs", s.signedIn(s.runs))
@@ -49,6 +53,15 @@ func (s *Server) routePages(e *echo.Echo) {
 
 	e.POST("/operations/:id/:act", s.signedIn(s.decide))
 	e.POST("/refunds/:id/:act", s.signedIn(s.decideRefund))
+	e.POST("/statements/import", s.known(s.importFile)) // which reads its form itself: it may have a file
+	e.POST("/statements/match", s.signedIn(s.matchLines))
+	e.POST("/statements/unmatch", s.signedIn(s.unmatch))
+	e.POST("/statements/set-aside", s.signedIn(s.setLineAside))
+	e.POST("/statements/take", s.signedIn(s.takeLine))
+	e.POST("/statements/hand-back", s.signedIn(s.handLineBack))
+	e.POST("/statements/snooze", s.signedIn(s.snoozeLine))
+	e.POST("/statements/undo", s.signedIn(s.undoImport))
+	e.POST("/statements/close-period", s.signedIn(s.closePeriod))
 	e.POST("/rails/pause-rail", s.signedIn(s.pauseRail))
 	e.POST("/rails/resume-rail", s.signedIn(s.resumeRail))
 	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
@@ -82,7 +95,7 @@ func (s *Server) frame(c echo.Context, here views.Place, p ledger.PersonRecord) 
 	}
 	f.Tenant, f.Here, f.Counts = p.TenantID, here, counts
 	f.Person = views.Person{Name: p.Name, Email: p.Email, Roles: p.Roles}
-	f.Pages = views.Pages{Refunds: true, Rails: true, Runs: true, Settings: true}
+	f.Pages = views.Pages{Refunds: true, Statements: true, Rails: true, Runs: true, Settings: true}
 	f.Money = s.Store.Rulebook(p.TenantID).Currencies
 	return f, nil
 }
@@ -110,7 +123,11 @@ func (s *Server) strip(ctx context.Context, tenant string) (views.Counts, error)
 	resting := slices.DeleteFunc(s.resting(tenant, s.Store.Now()), func(name string) bool {
 		return slices.ContainsFunc(pauses, func(p ledger.Pause) bool { return p.Rail == name })
 	})
-	return views.Counts{RailsPaused: len(pauses), RailsResting: len(resting), Approvals: c.Approvals, Unknown: c.Unknown, OldestUnknownAt: c.OldestSince, AtRisk: sums(c.AtRisk),
+	statements, err := s.Store.WaitingExceptions(ctx, tenant)
+	if err != nil {
+		return views.Counts{}, err
+	}
+	return views.Counts{Statements: statements, RailsPaused: len(pauses), RailsResting: len(resting), Approvals: c.Approvals, Unknown: c.Unknown, OldestUnknownAt: c.OldestSince, AtRisk: sums(c.AtRisk),
 		Owed: c.OwedEntries, OwedSums: sums(c.Owed), OwedToUs: c.OwedToUsEntries, OwedToUsSums: sums(c.OwedToUs), CheckedAt: checked}, nil
 }
 
@@ -205,6 +222,8 @@ func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 			back = operationPath(id)
 		} else if strings.HasPrefix(c.Path(), "/refunds") {
 			back = "/refunds"
+		} else if strings.HasPrefix(c.Path(), "/statements") {
+			back = "/statements"
 		} else if strings.HasPrefix(c.Path(), "/runs") {
 			back = "/runs"
 		} else if strings.HasPrefix(c.Path(), "/rails") {

@@ -84,6 +84,16 @@ type page func(c echo.Context, p ledger.PersonRecord) error
 // signedIn lets a page be seen by people with a session only, reads the form of
 // a POST, and turns an error into a page.
 func (s *Server) signedIn(show page) echo.HandlerFunc {
+	return s.known(func(c echo.Context, p ledger.PersonRecord) error {
+		if err := readForm(c); err != nil {
+			return err
+		}
+		return show(c, p)
+	})
+}
+
+// known does the same, and leaves the form to the page.
+func (s *Server) known(show page) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		p, err := s.whoAsks(c)
 		switch {
@@ -91,9 +101,6 @@ func (s *Server) signedIn(show page) echo.HandlerFunc {
 			return s.askWho(c)
 		case err != nil:
 			return s.trouble(c, ledger.PersonRecord{}, err)
-		}
-		if err := readForm(c); err != nil {
-			return s.trouble(c, p, err)
 		}
 		if err := show(c, p); err != nil {
 			return s.trouble(c, p, err)

@@ -14,10 +14,12 @@ import (
 
 // does says what each job is for.
 var does = map[string]string{
-	"sweep":   "ends leases of silent workers and approvals nobody gave",
-	"lookup":  "asks providers about operations whose outcome is unknown",
-	"recheck": "looks once more at a sample of what ended, for what was done twice or is gone",
-	"events":  "takes up providers' events whose operation was not known before",
+	"sweep":      "ends leases of silent workers and approvals nobody gave",
+	"lookup":     "asks providers about operations whose outcome is unknown",
+	"recheck":    "looks once more at a sample of what ended, for what was done twice or is gone",
+	"statements": "matches lines of statements with operations, and finds what no statement shows",
+	"refunds":    "counts what is owed, and holds up what is past its day",
+	"events":     "takes up providers' events whose operation was not known before",
 }
 
 // settings shows jobs, tokens, people and the configuration in force.

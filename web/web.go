@@ -40,6 +40,7 @@ type Server struct {
 	asking waiting
 	rates  rateLimit
 	setups wrongSetups
+	held   heldFiles // statement files between preview and import
 }
 
 // Handler answers every request.
