@@ -80,7 +80,7 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 	if _, err := s.Sweep(ctx, clock); err != nil {
 		t.Fatal(err)
 	}
-	queries := []string{selectAnyDue, selectDueLooks}
+	queries := []string{selectAnyDue, selectDueLooks, selectOnOtherRails}
 	for q := range s.writer.stmts { // all that the calls above ran
 		queries = append(queries, q)
 	}

@@ -106,11 +106,12 @@ func (c *checker) settlements(f store.RefundFile, proofs map[[3]string]string) {
 }
 
 // wanted: an operation's own receipt is owed back only where too much was taken,
-// nothing was delivered, or somebody reported it (I-21).
+// it was paid on another rail as well, nothing was delivered, or somebody reported
+// it (I-21).
 func (c *checker) wanted(d store.Dossier) {
 	o := d.Operation
 	for _, r := range d.Refunds {
-		if o.Receipt != nil && r.ReceiptID == o.Receipt.ID && r.Source == ledger.FromEvidence && r.Cause != ledger.CauseOvercharge {
+		if o.Receipt != nil && r.ReceiptID == o.Receipt.ID && r.Source == ledger.FromEvidence && r.Cause != ledger.CauseOvercharge && r.Cause != ledger.CauseCrossRailDuplicate {
 			c.fault("I-21", o, "refund owed %s gives back the one effect that was wanted", r.ID)
 		}
 	}
