@@ -190,6 +190,13 @@ func (t *tx) plan(o ledger.Operation, rules *ledger.Rulebook, rail ledger.Rail, 
 // ended without any, a person is told as well. It tells how many entries and
 // exceptions that opened.
 func (t *tx) lateEffect(o ledger.Operation, r ledger.Receipt, cause ledger.RefundCause, by ledger.Holder) (opened int, err error) {
+	settled, over, err := t.paidAfterAll(o, r)
+	if err != nil || settled && over == 0 {
+		return 0, err
+	}
+	if settled {
+		r.Amount = &over
+	}
 	sentence := fmt.Sprintf("The provider also holds %s: a refund is owed (%s).", r.ID, cause)
 	if cause == ledger.CauseLateEffect {
 		instead, why, err := t.boughtElsewhere(o, r)

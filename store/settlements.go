@@ -83,9 +83,12 @@ func (t *tx) settledBy(o ledger.Operation) error {
 	if err := t.endSettlement(s); err != nil {
 		return err
 	}
-	_, err = t.refundHappens(e, refundChange{event: event, amount: s.Amount, by: ledger.Holder{Kind: ledger.Reconciler, Name: "refunds"},
+	e, err = t.refundHappens(e, refundChange{event: event, amount: s.Amount, by: settler,
 		settlement: s.ID, sentence: sentence, fact: map[string]any{"settlement": s.ID, "operation": o.OperationID, "amount": s.Amount}})
-	return err
+	if err != nil || event == ledger.RefundLand {
+		return err
+	}
+	return t.settleByLate(e)
 }
 
 // RefundDecision is what a person says about an entry, and what they had on the

@@ -117,7 +117,7 @@ func (c *checker) wanted(d store.Dossier) {
 	}
 	late := o.Status == ledger.Rejected && o.Terms.HasAmount && o.Terms.Amount > 0
 	for _, a := range d.Attempts {
-		if late && a.Outcome == ledger.AttemptReceipt && len(d.Refunds) == 0 {
+		if late && a.Outcome == ledger.AttemptReceipt && len(d.Refunds) == 0 && !d.PaidAfterAll {
 			c.fault("I-21", o, "is rejected, attempt %d brought a receipt, and nothing is owed", a.Number)
 		}
 	}
