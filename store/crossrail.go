@@ -91,13 +91,13 @@ func (t *tx) paidTwice(kept []ledger.Paid, later ledger.Paid) (opened int, one b
 }
 
 // askOnce asks about a contradiction, and not again once it was answered.
-func (t *tx) askOnce(o ledger.Operation, sentence string) (asked bool, err error) {
+func (t *tx) askOnce(o ledger.Operation, sentence string, evidence ...string) (asked bool, err error) {
 	var n int
 	if err := t.row(`select count(*) from exceptions where tenant_id = $1 and operation_id = $2 and kind = $3 and sentence = $4`,
 		o.TenantID, o.OperationID, ledger.Contradiction, sentence).Scan(&n); err != nil || n > 0 {
 		return false, err
 	}
-	return t.openException(o, ledger.Contradiction, sentence, comparer)
+	return t.openException(o, ledger.Contradiction, sentence, comparer, evidence...)
 }
 
 // twin compares two payments; what a person has called two purchases is two.

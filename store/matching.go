@@ -103,7 +103,10 @@ func (t *tx) weighLines(chunk []ledger.KeptLine, m *StatementsMatched) error {
 		if err := t.fillCandidates(l, found[l.ID]); err != nil {
 			return err
 		}
-		v := l.Judge(found[l.ID])
+		v, err := t.takenBack(l, l.Judge(found[l.ID]))
+		if err != nil {
+			return err
+		}
 		l.State, l.Finding, l.Rule, l.Sentence, l.OperationID = v.State, v.Finding, v.Rule, v.Sentence, ""
 		if v.Operation != nil {
 			l.OperationID = v.Operation.OperationID
@@ -133,6 +136,11 @@ func (t *tx) carryOut(was, l ledger.KeptLine, v ledger.LineVerdict) error {
 			match.ExplainedAs = "fee"
 		}
 		if err := t.addMatch(match); err != nil {
+			return err
+		}
+	}
+	if v.Finding == ledger.NotOurs && v.Operation != nil && v.Operation.Receipt != nil {
+		if err := t.overpaid(l.TenantID, v.Operation.Receipt.ID, l.Rail, v.Sentence); err != nil {
 			return err
 		}
 	}

@@ -197,22 +197,26 @@ func (s *Store) BounceRefund(ctx context.Context, tenant, settlement, reason str
 		if e, err = t.refund(tenant, r.Entry); err != nil {
 			return err
 		}
-		if r.State == ledger.SettlementBounced {
-			return nil // told twice
-		}
-		if r.State != ledger.SettlementLanded {
-			return fmt.Errorf("%w: only what landed can bounce", ledger.ErrNotAllowed)
-		}
-		r.State = ledger.SettlementBounced
-		if err := t.endSettlement(r); err != nil {
-			return err
-		}
-		e, err = t.refundHappens(e, refundChange{event: ledger.RefundBounce, amount: r.Amount, by: by, settlement: r.ID, reason: reason,
-			sentence: strings.TrimSpace(fmt.Sprintf("%s came back: it is owed again. %s", t.s.Rulebook(tenant).Currencies.Format(r.Amount, r.Currency), reason)),
-			fact:     map[string]any{"settlement": r.ID, "amount": r.Amount, "reason": reason}})
+		e, err = t.bounce(r, e, reason, by)
 		return err
 	})
 	return e, err
+}
+
+func (t *tx) bounce(r ledger.RefundSettlement, e ledger.RefundOwed, reason string, by ledger.Holder) (ledger.RefundOwed, error) {
+	if r.State == ledger.SettlementBounced {
+		return e, nil // told twice
+	}
+	if r.State != ledger.SettlementLanded {
+		return e, fmt.Errorf("%w: only what landed can bounce", ledger.ErrNotAllowed)
+	}
+	r.State = ledger.SettlementBounced
+	if err := t.endSettlement(r); err != nil {
+		return e, err
+	}
+	return t.refundHappens(e, refundChange{event: ledger.RefundBounce, amount: r.Amount, by: by, settlement: r.ID, reason: reason,
+		sentence: strings.TrimSpace(fmt.Sprintf("%s came back: it is owed again. %s", t.s.Rulebook(r.TenantID).Currencies.Format(r.Amount, r.Currency), reason)),
+		fact:     map[string]any{"settlement": r.ID, "amount": r.Amount, "reason": reason}})
 }
 
 const settlementColumns = `id, tenant_id, entry, kind, coalesce(operation_id, ''), proof, checked, rail, amount, currency, paid_on, state, reason, by, at, ended_at`
