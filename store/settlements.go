@@ -203,6 +203,23 @@ func (s *Store) BounceRefund(ctx context.Context, tenant, settlement, reason str
 	return e, err
 }
 
+// SayBounced is a person's word that money which was given back came back.
+func (s *Store) SayBounced(ctx context.Context, tenant, id, settlement string, d RefundDecision) (ledger.RefundOwed, error) {
+	return s.decideRefund(ctx, tenant, id, d, func(t *tx, e ledger.RefundOwed, by ledger.Holder) (ledger.RefundOwed, error) {
+		if strings.TrimSpace(d.Reason) == "" {
+			return e, refusal("a reason is needed")
+		}
+		r, err := scanSettlement(t.row(`select `+settlementColumns+` from refund_settlements where tenant_id = $1 and id = $2 and entry = $3`, tenant, settlement, id))
+		if errors.Is(err, ErrNotFound) {
+			return e, refusal("there is no such settlement of it")
+		}
+		if err != nil {
+			return e, err
+		}
+		return t.bounce(r, e, d.Reason, by)
+	})
+}
+
 func (t *tx) bounce(r ledger.RefundSettlement, e ledger.RefundOwed, reason string, by ledger.Holder) (ledger.RefundOwed, error) {
 	if r.State == ledger.SettlementBounced {
 		return e, nil // told twice
