@@ -10,6 +10,6 @@ import (
 // day it was promised by.
 func (s *Scheduler) refunds(ctx context.Context, run *ledger.JobRun) error {
 	aged, err := s.Store.AgeRefunds(ctx, ledger.Holder{Kind: ledger.Clock, Name: "refunds"})
-	run.LookedAt, run.Held, run.Resolved = aged.Open, aged.Overdue, aged.Ended
+	run.LookedAt, run.Held, run.Resolved = aged.Open, aged.Overdue, aged.Ended+aged.Paired
 	return err
 }

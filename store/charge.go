@@ -126,7 +126,8 @@ func findCharge(q querying, tenant, receipt, rail, but string, far int) (ledger.
 
 // returnsOf lists what of a charge went back or still may: refunds of ours, those
 // whose receipt shows more by what it shows; settlements by proof or over another
-// way; and what a refund did twice. A refund that bounced has come back.
+// way; what a refund did twice; and what a statement shows to have been taken back
+// by nobody here. A refund that bounced has come back, a dispute that was won too.
 func returnsOf(q querying, tenant string, c ledger.Charge, onlyRail, but string, far int) ([]ledger.Return, error) {
 	rows, err := q(`
 		select o.operation_id, o.amount, o.receipt,
@@ -147,8 +148,19 @@ func returnsOf(q querying, tenant string, c ledger.Charge, onlyRail, but string,
 		select '', e.amount - coalesce((select sum(p.amount) from refund_postings p where p.entry = e.id and p.account = 'settled'), 0), null, ''
 		from refunds_owed e join operations o on o.tenant_id = e.tenant_id and o.operation_id = e.operation_id
 		where e.tenant_id = $1 and e.direction = 'owed_to_us' and e.cause <> 'overcharge' and e.currency = $3
-		  and o.refund_of = $2 and o.refund_of <> '' and ($4 = '' or o.rail = $4)`,
-		tenant, c.ReceiptID, c.Currency, onlyRail, but, far, ledger.Mismatch, c.Rail)
+		  and o.refund_of = $2 and o.refund_of <> '' and ($4 = '' or o.rail = $4)
+		union all
+		select '', -l.gross, null, '' from statement_lines l join statements s on `+visible+`
+		where l.id in (
+			select id from statement_lines where tenant_id = $1 and rail = $8 and of_id = $2 and of_id <> ''
+			union all select id from statement_lines where tenant_id = $1 and rail = $8 and provider_id = $2 and provider_id <> ''
+			union all select id from statement_lines where tenant_id = $1 and rail = $8 and reference_key = $9 and reference_key <> '')
+		  and (l.kind = 'refund' and l.amount < 0 or l.kind = 'dispute') and l.currency = $3
+		  and not exists (select 1 from operations o where o.tenant_id = $1 and o.refund_of = $2 and o.refund_of <> ''
+		      and (o.operation_id = l.operation_id and o.status <> 'rejected' or o.receipt_id = l.provider_id and o.receipt_id <> ''))
+		  and not exists (select 1 from refund_settlements r where r.tenant_id = $1 and r.rail = l.rail and lower(r.proof) = lower(l.provider_id) and r.proof <> '')
+		  and not exists (select 1 from refunds_owed w where w.tenant_id = $1 and w.rail = l.rail and w.receipt_id = l.provider_id and w.direction = 'owed_to_us')`,
+		tenant, c.ReceiptID, c.Currency, onlyRail, but, far, ledger.Mismatch, c.Rail, ledger.ReferenceKey(c.ReceiptID))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +169,9 @@ func returnsOf(q querying, tenant string, c ledger.Charge, onlyRail, but string,
 		if err := r.Scan(&back.OperationID, &back.Amount, &raw, &differs); err != nil {
 			return back, err
 		}
-		back.Amount = max(received(raw, back.Amount), received(differs, 0))
+		if back.Amount = received(raw, back.Amount); len(differs) > 0 {
+			back.Amount = max(back.Amount, received(differs, 0))
+		}
 		return back, nil
 	})
 }

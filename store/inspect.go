@@ -25,6 +25,9 @@ type Dossier struct {
 	Approvals []ledger.Approval
 	Entries   []ledger.Entry
 	Refunds   []ledger.RefundOwed
+	// PaidAfterAll says that it was to pay an entry, was rejected, and that the
+	// entry was settled by a proof all the same: by its own late effect, say.
+	PaidAfterAll bool
 }
 
 // EachOperation calls f with every operation of every tenant, oldest first, until
@@ -107,6 +110,7 @@ func (s *Store) dossiers(ctx context.Context, after int64) (page []Dossier, last
 			d.Refunds = append(d.Refunds, e)
 			return err
 		}),
+		paidAfterAll(ctx, t, refunds, first, last, dossier),
 		belonging(ctx, t, `requests`, `tenant_id, operation_id, `+requestColumns, `created_at`, first, last, func(r *sql.Rows) error {
 			var tenant, operation string
 			q, err := scanRequest(scanAfter{r, []any{&tenant, &operation}})
@@ -114,6 +118,19 @@ func (s *Store) dossiers(ctx context.Context, after int64) (page []Dossier, last
 			return err
 		}),
 	)
+}
+
+func paidAfterAll(ctx context.Context, t *sql.Tx, refunds string, first, last int64, dossier func(tenant, operation string) *Dossier) error {
+	if refunds == earlyRefundColumns {
+		return nil // there were no settlements
+	}
+	fell := `(select * from refund_settlements f where f.state = 'fell' and exists (select 1 from refund_settlements p where p.entry = f.entry and p.kind = 'proof'))`
+	return belonging(ctx, t, fell, `tenant_id, operation_id`, `at, x.id`, first, last, func(r *sql.Rows) error {
+		var tenant, operation string
+		err := r.Scan(&tenant, &operation)
+		dossier(tenant, operation).PaidAfterAll = true
+		return err
+	})
 }
 
 // keepsJournal tells a file that has a journal of what is owed from an older one,

@@ -104,8 +104,12 @@ func (t *tx) weighLines(chunk []ledger.KeptLine, m *StatementsMatched) error {
 		if err := t.fillCandidates(l, found[l.ID]); err != nil {
 			return err
 		}
-		v := l.Judge(found[l.ID])
-		if len(found[l.ID]) == 0 && was.State == v.State && was.OperationID == "" {
+		judged := l.Judge(found[l.ID])
+		v, err := t.takenBack(l, judged)
+		if err != nil {
+			return err
+		}
+		if len(found[l.ID]) == 0 && v == judged && was.State == v.State && was.OperationID == "" {
 			plain[v.Finding] = append(plain[v.Finding], l.ID)
 			m.Unmatched++
 			continue
@@ -166,6 +170,11 @@ func (t *tx) carryOut(was, l ledger.KeptLine, v ledger.LineVerdict) error {
 			match.ExplainedAs = "fee"
 		}
 		if err := t.addMatch(match); err != nil {
+			return err
+		}
+	}
+	if v.Finding == ledger.NotOurs && v.Operation != nil && v.Operation.Receipt != nil {
+		if err := t.overpaid(l.TenantID, v.Operation.Receipt.ID, l.Rail, v.Sentence); err != nil {
 			return err
 		}
 	}

@@ -235,6 +235,11 @@ func (t *tx) happen(o ledger.Operation, h happening) (ledger.Operation, error) {
 	if err := t.settledBy(o); err != nil {
 		return o, err
 	}
+	if o.Status == ledger.Confirmed && was.Status != ledger.Confirmed {
+		if _, err := t.crossRail(o); err != nil {
+			return o, err
+		}
+	}
 	return o, t.passOn(o)
 }
 

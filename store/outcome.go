@@ -190,7 +190,26 @@ func (t *tx) plan(o ledger.Operation, rules *ledger.Rulebook, rail ledger.Rail, 
 // ended without any, a person is told as well. It tells how many entries and
 // exceptions that opened.
 func (t *tx) lateEffect(o ledger.Operation, r ledger.Receipt, cause ledger.RefundCause, by ledger.Holder) (opened int, err error) {
-	owed, err := t.openRefund(o, r, cause, by)
+	settled, over, err := t.paidAfterAll(o, r)
+	if err != nil || settled && over == 0 {
+		return 0, err
+	}
+	if settled {
+		r.Amount = &over
+	}
+	sentence := fmt.Sprintf("The provider also holds %s: a refund is owed (%s).", r.ID, cause)
+	if cause == ledger.CauseLateEffect {
+		instead, why, err := t.boughtElsewhere(o, r)
+		if err != nil {
+			return 0, err
+		}
+		if instead.OperationID != "" {
+			cause = ledger.CauseCrossRailDuplicate
+			sentence = fmt.Sprintf("%s happened after all, as %s on %s, and %s on %s was bought instead (%s): it is owed back.",
+				o.OperationID, r.ID, o.Rail, instead.OperationID, instead.Rail, why)
+		}
+	}
+	owed, err := t.owe(o, r, cause, by, sentence)
 	if err != nil {
 		return 0, err
 	}

@@ -81,7 +81,7 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	takeInAndMatch(t, s)
-	queries := []string{selectAnyDue, selectDueLooks, selectRenewed, selectAwaited}
+	queries := []string{selectAnyDue, selectDueLooks, selectRenewed, selectAwaited, selectOnOtherRails}
 	for q := range s.writer.stmts { // all that the calls above ran
 		queries = append(queries, q)
 	}

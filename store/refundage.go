@@ -13,6 +13,7 @@ type RefundsAged struct {
 	Open    int // entries
 	Overdue int // of them
 	Ended   int // settlements whose operation had ended unnoticed
+	Paired  int // entries and questions about one purchase on two rails, of the time before that was looked for
 }
 
 // AgeRefunds counts what is open and what is past its day. The log is told of an
@@ -20,6 +21,9 @@ type RefundsAged struct {
 // brought home: nothing should leave one behind, and this looks all the same.
 func (s *Store) AgeRefunds(ctx context.Context, by ledger.Holder) (a RefundsAged, err error) {
 	if a.Ended, err = s.endSettlements(ctx); err != nil {
+		return a, err
+	}
+	if a.Paired, err = s.FindCrossRail(ctx); err != nil {
 		return a, err
 	}
 	for {

@@ -17,6 +17,10 @@ const refundDue = 5 * 24 * time.Hour // a working week: the customer reads the n
 // openRefund makes a refund-owed entry for an effect, once: the same effect
 // found again changes nothing.
 func (t *tx) openRefund(o ledger.Operation, r ledger.Receipt, cause ledger.RefundCause, by ledger.Holder) (opened bool, err error) {
+	return t.owe(o, r, cause, by, fmt.Sprintf("The provider also holds %s: a refund is owed (%s).", r.ID, cause))
+}
+
+func (t *tx) owe(o ledger.Operation, r ledger.Receipt, cause ledger.RefundCause, by ledger.Holder, sentence string) (opened bool, err error) {
 	if !o.Terms.HasAmount && r.Amount == nil {
 		return false, nil // a letter sent twice is not money owed
 	}
@@ -34,7 +38,6 @@ func (t *tx) openRefund(o ledger.Operation, r ledger.Receipt, cause ledger.Refun
 	if _, err := t.refundOf(e.TenantID, e.Rail, e.ReceiptID); err == nil || !errors.Is(err, ErrNotFound) {
 		return false, err
 	}
-	sentence := fmt.Sprintf("The provider also holds %s: a refund is owed (%s).", r.ID, cause)
 	_, err = t.addRefund(e, by, sentence, r)
 	return err == nil, err
 }

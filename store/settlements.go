@@ -83,9 +83,12 @@ func (t *tx) settledBy(o ledger.Operation) error {
 	if err := t.endSettlement(s); err != nil {
 		return err
 	}
-	_, err = t.refundHappens(e, refundChange{event: event, amount: s.Amount, by: ledger.Holder{Kind: ledger.Reconciler, Name: "refunds"},
+	e, err = t.refundHappens(e, refundChange{event: event, amount: s.Amount, by: settler,
 		settlement: s.ID, sentence: sentence, fact: map[string]any{"settlement": s.ID, "operation": o.OperationID, "amount": s.Amount}})
-	return err
+	if err != nil || event == ledger.RefundLand {
+		return err
+	}
+	return t.settleByLate(e)
 }
 
 // RefundDecision is what a person says about an entry, and what they had on the
@@ -194,22 +197,43 @@ func (s *Store) BounceRefund(ctx context.Context, tenant, settlement, reason str
 		if e, err = t.refund(tenant, r.Entry); err != nil {
 			return err
 		}
-		if r.State == ledger.SettlementBounced {
-			return nil // told twice
-		}
-		if r.State != ledger.SettlementLanded {
-			return fmt.Errorf("%w: only what landed can bounce", ledger.ErrNotAllowed)
-		}
-		r.State = ledger.SettlementBounced
-		if err := t.endSettlement(r); err != nil {
-			return err
-		}
-		e, err = t.refundHappens(e, refundChange{event: ledger.RefundBounce, amount: r.Amount, by: by, settlement: r.ID, reason: reason,
-			sentence: strings.TrimSpace(fmt.Sprintf("%s came back: it is owed again. %s", t.s.Rulebook(tenant).Currencies.Format(r.Amount, r.Currency), reason)),
-			fact:     map[string]any{"settlement": r.ID, "amount": r.Amount, "reason": reason}})
+		e, err = t.bounce(r, e, reason, by)
 		return err
 	})
 	return e, err
+}
+
+// SayBounced is a person's word that money which was given back came back.
+func (s *Store) SayBounced(ctx context.Context, tenant, id, settlement string, d RefundDecision) (ledger.RefundOwed, error) {
+	return s.decideRefund(ctx, tenant, id, d, func(t *tx, e ledger.RefundOwed, by ledger.Holder) (ledger.RefundOwed, error) {
+		if strings.TrimSpace(d.Reason) == "" {
+			return e, refusal("a reason is needed")
+		}
+		r, err := scanSettlement(t.row(`select `+settlementColumns+` from refund_settlements where tenant_id = $1 and id = $2 and entry = $3`, tenant, settlement, id))
+		if errors.Is(err, ErrNotFound) {
+			return e, refusal("there is no such settlement of it")
+		}
+		if err != nil {
+			return e, err
+		}
+		return t.bounce(r, e, d.Reason, by)
+	})
+}
+
+func (t *tx) bounce(r ledger.RefundSettlement, e ledger.RefundOwed, reason string, by ledger.Holder) (ledger.RefundOwed, error) {
+	if r.State == ledger.SettlementBounced {
+		return e, nil // told twice
+	}
+	if r.State != ledger.SettlementLanded {
+		return e, fmt.Errorf("%w: only what landed can bounce", ledger.ErrNotAllowed)
+	}
+	r.State = ledger.SettlementBounced
+	if err := t.endSettlement(r); err != nil {
+		return e, err
+	}
+	return t.refundHappens(e, refundChange{event: ledger.RefundBounce, amount: r.Amount, by: by, settlement: r.ID, reason: reason,
+		sentence: strings.TrimSpace(fmt.Sprintf("%s came back: it is owed again. %s", t.s.Rulebook(r.TenantID).Currencies.Format(r.Amount, r.Currency), reason)),
+		fact:     map[string]any{"settlement": r.ID, "amount": r.Amount, "reason": reason}})
 }
 
 const settlementColumns = `id, tenant_id, entry, kind, coalesce(operation_id, ''), proof, checked, rail, amount, currency, paid_on, state, reason, by, at, ended_at`

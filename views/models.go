@@ -313,6 +313,7 @@ type RefundPage struct {
 	Rails       []string // on which it may have been paid
 	Settle      Decision
 	Waive       Decision
+	Bounce      Decision // what landed came back
 	GiveBack    Decision // by an operation
 	NextID      string   // what that operation will be called; empty: none can be made over the first rail
 	NextWhy     string   // why not

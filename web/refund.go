@@ -54,7 +54,7 @@ func (s *Server) drawRefund(c echo.Context, p ledger.PersonRecord, status int, f
 		return err
 	}
 	page.Rails = slices.Sorted(maps.Keys(s.Store.Rulebook(p.TenantID).Rails))
-	page.Settle, page.Waive = maySettle(page.Entry, p), mayWaive(page.Entry, page.Waivers, p)
+	page.Settle, page.Waive, page.Bounce = maySettle(page.Entry, p), mayWaive(page.Entry, page.Waivers, p), mayBounce(page.Entry, p)
 	if err := s.fillGiveBack(ctx, p, &page); err != nil {
 		return err
 	}
@@ -64,11 +64,23 @@ func (s *Server) drawRefund(c echo.Context, p ledger.PersonRecord, status int, f
 func maySettle(e ledger.RefundOwed, p ledger.PersonRecord) views.Decision {
 	d := views.Decision{Act: "settle"}
 	d.Allowed, d.Why = ledger.MaySettle(p.Email, p.Roles)
-	if d.Allowed && e.Free() == 0 {
+	switch {
+	case !d.Allowed:
+	case e.Settling > 0: // also where it pays a part only: one way at a time
+		d.Allowed, d.Why = false, "A refund is under way. Until its outcome is known, nothing else may settle it."
+	case e.Open == 0:
 		d.Allowed, d.Why = false, "Nothing is left to settle."
-		if e.Open > 0 {
-			d.Why = "A refund is under way for all that is open. Until its outcome is known, nothing else may settle it."
-		}
+	}
+	return d
+}
+
+// mayBounce says whether somebody may say that money which was given back came
+// back: whoever may settle.
+func mayBounce(e ledger.RefundOwed, p ledger.PersonRecord) views.Decision {
+	d := views.Decision{Act: "bounced", ReasonRequired: true}
+	d.Allowed, d.Why = ledger.MaySettle(p.Email, p.Roles)
+	if d.Allowed && e.Settled == 0 {
+		d.Allowed, d.Why = false, "Nothing of it was given back."
 	}
 	return d
 }
@@ -90,7 +102,7 @@ func mayWaive(e ledger.RefundOwed, waivers []ledger.RefundWaiver, p ledger.Perso
 // which has the last word.
 func (s *Server) decideRefund(c echo.Context, p ledger.PersonRecord) error {
 	ctx, id, act := c.Request().Context(), c.Param("id"), c.Param("act")
-	if act != "settle" && act != "waive" {
+	if act != "settle" && act != "waive" && act != "bounced" {
 		return echo.ErrNotFound
 	}
 	e, err := s.Store.RefundOwed(ctx, p.TenantID, id)
@@ -108,11 +120,16 @@ func (s *Server) decideRefund(c echo.Context, p ledger.PersonRecord) error {
 		return unclear{http.StatusUnprocessableEntity, "The form does not say what you saw. Open the refund again and decide there."}
 	}
 	problem := ""
-	if act == "waive" {
+	switch act {
+	case "waive":
 		if problem = checkText("A reason", d.Reason, maxReason, true); problem == "" {
 			_, _, err = s.Store.WaiveRefund(ctx, p.TenantID, id, d)
 		}
-	} else {
+	case "bounced":
+		if problem = checkText("A reason", d.Reason, maxReason, true); problem == "" {
+			_, err = s.Store.SayBounced(ctx, p.TenantID, id, typed(c, "settlement"), d)
+		}
+	default:
 		var proof store.RefundProof
 		proof, problem = s.typedProof(c, e, d)
 		if may := maySettle(e, p); problem == "" && may.Allowed && d.Version == e.Version { // else the store refuses it, and nobody need be asked
@@ -142,8 +159,11 @@ func (s *Server) refundRefused(c echo.Context, p ledger.PersonRecord, e ledger.R
 		return err
 	}
 	may := maySettle(e, p)
-	if act == "waive" {
+	switch act {
+	case "waive":
 		may = mayWaive(e, waivers, p)
+	case "bounced":
+		may = mayBounce(e, p)
 	}
 	allowed, why := ledger.MaySettle(p.Email, p.Roles)
 	typedWrong := problem != "" || errors.Is(refusal, store.ErrForbidden) || errors.Is(refusal, ledger.ErrOverSettled) || errors.Is(refusal, ledger.ErrNotAllowed)

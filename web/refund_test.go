@@ -169,3 +169,56 @@ func TestRefundsAreSummedPerRailAndCustomerAndNeverAcrossCurrencies(t *testing.T
 	shows(t, page, 200, "€50.00", "$7.00", "By customer", "By age", "0–7 days", "In progress", "Waived")
 	hides(t, page, "57.00")
 }
+
+func TestAPersonSaysThatARefundCameBack(t *testing.T) {
+	w := newServer(t, pagesConfig)
+	fin, vic := w.signIn(w.person("default", "fin@example.com", "finance")), w.signIn(w.person("default", "vic@example.com", "viewer"))
+	e, other := w.owe("default", "ch_1", 4800), w.owe("default", "ch_2", 4800)
+	if strings.Contains(mainText(fin.get("/refunds/"+e.ID)), "It came back") {
+		t.Error("nothing was given back, and a form says that it came back")
+	}
+	fin.onRefund(e.ID, "settle", "amount", "48.00", "proof", "re_1")
+	w.refundIs(e.ID, ledger.RefundIsSettled, 0)
+	shows(t, fin.get("/refunds/"+e.ID), 200, `data-act="bounced"`, `name="settlement"`)
+	all, err := w.Store.RefundSettlements(t.Context(), "default", e.ID)
+	must(t, err)
+	for name, c := range map[string]struct {
+		who    browser
+		entry  string
+		fields []string
+		status int
+	}{
+		"no reason":          {fin, e.ID, []string{"settlement", all[0].ID}, 422},
+		"no settlement":      {fin, e.ID, []string{"reason", "closed"}, 422},
+		"a viewer":           {vic, e.ID, []string{"settlement", all[0].ID, "reason", "closed"}, 403},
+		"of another entry's": {fin, other.ID, []string{"settlement", all[0].ID, "reason", "closed"}, 403},
+		"something old":      {fin, e.ID, []string{"settlement", all[0].ID, "reason", "closed", "version", "1"}, 409},
+	} {
+		if got := c.who.onRefund(c.entry, "bounced", c.fields...); got.Code != c.status {
+			t.Errorf("%s: %d %s", name, got.Code, mainText(got))
+		}
+	}
+	w.refundIs(e.ID, ledger.RefundIsSettled, 0)
+	if got := fin.onRefund(e.ID, "bounced", "settlement", all[0].ID, "reason", "the account is closed"); got.Code != 303 {
+		t.Fatalf("%d %s", got.Code, mainText(got))
+	}
+	w.refundIs(e.ID, ledger.RefundIsOwed, 4800)
+	shows(t, fin.get("/refunds/"+e.ID), 200, "came back", "the account is closed")
+}
+
+// While an operation pays a part, nothing else settles the rest: there is no
+// second form, and its reason stands there in words.
+func TestWhileAPartIsUnderWayNoSecondFormStands(t *testing.T) {
+	w := newServer(t)
+	a := w.agent("default")
+	e := w.twice(a, "op", 4800)
+	fin := w.signIn(w.person("default", "fin@example.com", "finance"))
+	if got := fin.onRefund(e.ID, "settle", "amount", "18.00", "rail", "sandbox"); got.Code != 303 {
+		t.Fatalf("%d %s", got.Code, got.Body)
+	}
+	page := fin.get("/refunds/" + e.ID)
+	shows(t, page, 200, "A refund is under way. Until its outcome is known, nothing else may settle it.")
+	if strings.Contains(page.Body.String(), `data-act="settle"`) {
+		t.Error("a second form stands there")
+	}
+}

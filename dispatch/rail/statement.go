@@ -30,7 +30,7 @@ type Statement struct {
 // of two digits, which are read as 20xx; nothing else reads them.
 var (
 	StatementFormats    = []string{"csv", "stripe_balance", "stripe_payments", "paypal", "camt053", "sandbox"}
-	StatementColumns    = []string{"id", "provider_id", "amount", "debit", "credit", "indicator", "gross", "fee", "balance", "currency", "date", "time", "reference", "stamp", "counterparty", "hash", "kind", "batch", "text"}
+	StatementColumns    = []string{"id", "provider_id", "amount", "debit", "credit", "indicator", "gross", "fee", "balance", "currency", "date", "time", "reference", "stamp", "counterparty", "hash", "kind", "batch", "text", "of"}
 	StatementDates      = []string{"iso", "dmy", "mdy", "ymd", "dmy2", "mdy2", "ymd2"}
 	StatementDelimiters = []string{",", ";", "|", "tab"}
 	StatementEncodings  = []string{"utf-8", "utf-16le", "utf-16be", "windows-1252", "iso-8859-1", "iso-8859-15"}

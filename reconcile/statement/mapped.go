@@ -207,6 +207,7 @@ func (r *mapped) line(i int, order string) (err error) {
 	row := r.t.rows[i]
 	l := ledger.StatementLine{Number: row.line, LineID: row.cell(r.c["id"]), ProviderID: row.cell(r.c["provider_id"]), Stamp: row.cell(r.c["stamp"]),
 		Hash: row.cell(r.c["hash"]), Counterparty: row.cell(r.c["counterparty"]), Reference: row.cell(r.c["reference"]), Batch: row.cell(r.c["batch"]), Text: row.cell(r.c["text"])}
+	l.Of = row.cell(r.c["of"])
 	if r.c["provider_id"] < 0 {
 		l.ProviderID = l.LineID
 	}

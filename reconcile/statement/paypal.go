@@ -141,6 +141,9 @@ func readPayPal(t *table, o Options) (ledger.Statement, error) {
 			}
 		}
 		if of := r.cell(c["of"]); of != "" {
+			if l.Kind == ledger.LineRefund || l.Kind == ledger.LineDispute || l.Kind == ledger.LineAdjustment {
+				l.Of = of
+			}
 			l.Text += " · of " + of
 		}
 		d.Lines = append(d.Lines, l)

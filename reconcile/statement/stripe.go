@@ -109,6 +109,11 @@ func readStripeBalance(t *table, o Options) (ledger.Statement, error) {
 		} else if l.ProviderID == "" {
 			l.ProviderID = r.cell(charge)
 		}
+		if l.Kind == ledger.LineRefund || l.Kind == ledger.LineDispute || strings.Contains(r.cell(category), "refund") {
+			if l.Of = r.cell(intent); l.Of == "" {
+				l.Of = r.cell(charge)
+			}
+		}
 		if l.Stamp == "" {
 			l.Stamp = orderIn(l.Text)
 		}

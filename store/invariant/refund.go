@@ -106,17 +106,18 @@ func (c *checker) settlements(f store.RefundFile, proofs map[[3]string]string) {
 }
 
 // wanted: an operation's own receipt is owed back only where too much was taken,
-// nothing was delivered, or somebody reported it (I-21).
+// it was paid on another rail as well, nothing was delivered, or somebody reported
+// it (I-21).
 func (c *checker) wanted(d store.Dossier) {
 	o := d.Operation
 	for _, r := range d.Refunds {
-		if o.Receipt != nil && r.ReceiptID == o.Receipt.ID && r.Source == ledger.FromEvidence && r.Cause != ledger.CauseOvercharge {
+		if o.Receipt != nil && r.ReceiptID == o.Receipt.ID && r.Source == ledger.FromEvidence && r.Cause != ledger.CauseOvercharge && r.Cause != ledger.CauseCrossRailDuplicate {
 			c.fault("I-21", o, "refund owed %s gives back the one effect that was wanted", r.ID)
 		}
 	}
 	late := o.Status == ledger.Rejected && o.Terms.HasAmount && o.Terms.Amount > 0
 	for _, a := range d.Attempts {
-		if late && a.Outcome == ledger.AttemptReceipt && len(d.Refunds) == 0 {
+		if late && a.Outcome == ledger.AttemptReceipt && len(d.Refunds) == 0 && !d.PaidAfterAll {
 			c.fault("I-21", o, "is rejected, attempt %d brought a receipt, and nothing is owed", a.Number)
 		}
 	}

@@ -183,7 +183,7 @@ func (l KeptLine) differs(rule MatchRule, c MatchCandidate) LineVerdict {
 	o := c.Operation
 	return LineVerdict{State: LineSuggested, Finding: AmountDiffers, Rule: rule, Operation: &o, Evidence: !o.Status.Final() && rule != ByReference,
 		Sentence: fmt.Sprintf("Same %s as %s, but it shows %s and %s was expected.", rule.words(), o.OperationID,
-			Currencies{}.Format(magnitude(l.Gross), l.Currency), Currencies{}.Format(comesTo(o), o.Terms.Currency))}
+			Currencies{}.Format(magnitude(l.Gross), l.Currency), Currencies{}.Format(ComesTo(o), o.Terms.Currency))}
 }
 
 // second is a line for an operation that another line is already. What is not
@@ -236,8 +236,8 @@ func (l KeptLine) namesAnotherThan(o Operation) bool {
 	return l.ProviderID != "" && o.Receipt != nil && o.Receipt.ID != l.ProviderID
 }
 
-// comesTo is what a statement should show of an operation.
-func comesTo(o Operation) int64 {
+// ComesTo is what a statement should show of an operation.
+func ComesTo(o Operation) int64 {
 	if o.Receipt != nil && o.Receipt.Amount != nil {
 		return *o.Receipt.Amount
 	}
@@ -247,13 +247,13 @@ func comesTo(o Operation) int64 {
 // showsAmount compares amounts before the fee, and after it where the account is
 // told of nothing else.
 func (l StatementLine) showsAmount(o Operation) bool {
-	want := comesTo(o)
+	want := ComesTo(o)
 	return magnitude(l.Gross) == want || magnitude(l.Amount) == want
 }
 
 // difference is what the line shows less what the operation comes to.
 func (l StatementLine) difference(o Operation) int64 {
-	return l.Amount - SignedLike(l.Amount, comesTo(o))
+	return l.Amount - SignedLike(l.Amount, ComesTo(o))
 }
 
 // SignedLike gives an amount the sign of another one.

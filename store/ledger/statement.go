@@ -38,7 +38,10 @@ type StatementLine struct {
 	LineID string // the line's own name on the account (balance transaction, bank reference); empty where it has none
 	// ProviderID is the provider's id of the effect (charge, refund, payment): what
 	// an operation's receipt is called.
-	ProviderID   string
+	ProviderID string
+	// Of is the provider's id of what the line takes back: the charge of a refund or
+	// a dispute, the refund that came back; empty where the file does not say.
+	Of           string
 	Stamp        string // our order_id, where the provider carries it
 	Hash         string // of a transaction on a chain
 	Kind         LineKind
