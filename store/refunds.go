@@ -85,6 +85,9 @@ func (t *tx) refundHappens(was ledger.RefundOwed, c refundChange) (ledger.Refund
 		if err := t.voidWaiver(e); err != nil {
 			return was, err
 		}
+		if err := t.answerWith(e, c.by); err != nil {
+			return was, err
+		}
 	}
 	return e, t.logRefund(e, string(c.event), c.by, c.sentence, c.fact)
 }

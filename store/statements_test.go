@@ -224,6 +224,35 @@ func TestAnEffectTooManyOpensARefundOnce(t *testing.T) {
 	b.wantOwed("pay_2 duplicate_charge 4800", "wire_5 late_effect 4800")
 }
 
+// Three lists tell of one effect: the exception of the operation, the line of the
+// statement, and the entry. Who settles the entry has answered the other two.
+func TestSettlingAnEntryAnswersItsLineAndItsException(t *testing.T) {
+	b := newBench(t)
+	p := b.person("frida", "finance")
+	no := b.settle(b.sent("no", wire), refused)
+	b.take(b.file("bank", "y.csv", b.booked(-4800, named("wire_5"), stamped(no)), b.booked(-100, named("wire_6"))))
+	owed, err := b.s.RefundsOwed(b.ctx, tenant)
+	b.ok(err)
+	asked, err := b.s.OpenExceptions(b.ctx, tenant)
+	b.ok(err)
+	if len(owed) != 1 || len(asked) != 1 {
+		t.Fatalf("%d entries and %d exceptions", len(owed), len(asked))
+	}
+	b.ok(b.prove(p, owed[0].ID, "back_1", 4000))
+	b.wantLine(b.lines()[0], ledger.LineUnmatched, ledger.LateOnStatement, ledger.ByStamp, "no") // 8.00 is owed still
+	b.ok(b.prove(p, owed[0].ID, "back_2", 800))
+	if l := b.lines(); l[0].State != ledger.LineSetAside || !strings.Contains(l[0].Reason, owed[0].ID) || l[1].State != ledger.LineUnmatched {
+		t.Errorf("%+v", l)
+	}
+	if asked, err = b.s.OpenExceptions(b.ctx, tenant); err != nil || len(asked) != 0 {
+		t.Errorf("%v %+v", err, asked)
+	}
+	b.match()
+	if l := b.lines(); l[0].State != ledger.LineSetAside {
+		t.Errorf("the next pass opened it again: %+v", l[0])
+	}
+}
+
 func TestAnImportIsSeenWholeOrNotAtAll(t *testing.T) {
 	b := newBench(t)
 	var lines []ledger.StatementLine

@@ -225,6 +225,35 @@ func TestCase098TwoPartsCloseACharge(t *testing.T) {
 	a.refund("R", charge, "1").is(t, 422, "refund_exceeds_remaining", "fix_request", false)
 }
 
+// decimalRefunds takes amounts as decimal strings, for charges and for refunds.
+const decimalRefunds = `
+rails: { card: { adapter: sandbox, base_url: "http://127.0.0.1:9" } }
+action_types:
+  create_payment: { rail: card, effect: charge, schema: { type: object, properties: {
+    amount: { type: string, x-role: amount, x-normalize: decimal }, currency: { type: string, x-role: currency, x-normalize: currency },
+    recipient: { type: string, x-role: recipient }, reference: { type: string, x-role: reference } } } }
+  refund: { rail: card, effect: refund, schema: { type: object, properties: {
+    amount: { type: string, x-role: amount, x-normalize: decimal }, currency: { type: string, x-role: currency, x-normalize: currency },
+    charge: { type: string, x-role: refund_of }, reference: { type: string, x-role: reference } } } }
+policy: [ { name: charges, when: { effect: charge }, then: allow } ]
+limits: { requests_per_second: 1000000 }
+`
+
+func TestCase098TwoPartsInDecimalsCloseACharge(t *testing.T) {
+	a := newServer(t, decimalRefunds).agent("default")
+	a.submit(`{"operation_id":"op","action_type":"create_payment","payload":{"amount":"30.20","currency":"EUR","recipient":"acct","reference":"ref-op"}}`).is(t, 202, "", "wait", false)
+	o := a.stored("default", "op")
+	answer := receiptFor(o)
+	answer.Receipt.Recipient, answer.Receipt.Reference, answer.Receipt.Stamp = o.Terms.Recipient, o.Terms.Reference, o.OrderID
+	if o = a.answer(o, answer); o.Status != ledger.Confirmed || o.Terms.Amount != 3020 {
+		t.Fatalf("%s over %d: %s", o.Status, o.Terms.Amount, o.Detail)
+	}
+	for i, amount := range []string{`"11.85"`, `"18.35"`} {
+		a.refund(fmt.Sprint("R", i), o.Receipt.ID, amount).is(t, 202, "", "await_approval", false)
+	}
+	a.refund("R", o.Receipt.ID, `"0.01"`).is(t, 422, "refund_exceeds_remaining", "fix_request", false)
+}
+
 func TestTheSettleFormSaysWhatToChange(t *testing.T) {
 	w := newServer(t)
 	a := w.agent("default")
