@@ -98,7 +98,13 @@ func (g *gateway) run() (stop func()) {
 // draft is a purchase that is like no other.
 func (g *gateway) draft(id, actionType string) ledger.Operation {
 	g.t.Helper()
-	v, err := ledger.ParseStrict(fmt.Appendf(nil, `{"amount":4800,"currency":"EUR","recipient":"acct_%s","reference":"inv-%s"}`, id, id))
+	return g.draftOf(id, actionType, fmt.Sprintf(`{"amount":4800,"currency":"EUR","recipient":"acct_%s","reference":"inv-%s"}`, id, id))
+}
+
+// draftOf is a submission of a payload as it is.
+func (g *gateway) draftOf(id, actionType, payload string) ledger.Operation {
+	g.t.Helper()
+	v, err := ledger.ParseStrict([]byte(payload))
 	if err != nil {
 		g.t.Fatal(err)
 	}

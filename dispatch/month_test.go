@@ -256,16 +256,7 @@ func (m *month) live(plan []purchase) {
 }
 
 func (m *month) buy(p purchase) {
-	v, err := ledger.ParseStrict(fmt.Appendf(nil, `{"amount":%d,"currency":%q,"recipient":"acct_%s","reference":%q}`, p.amount, p.currency, p.id, p.id))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	o := m.draft(p.id, "pay_"+p.rail)
-	normal, wrong := m.config.Tenants[dispatch.DefaultTenant].Rulebook.Actions["pay_"+p.rail].Normalize(v)
-	if len(wrong) > 0 {
-		m.t.Fatal(wrong)
-	}
-	o.Fingerprint, o.Canonical, o.Payload, o.Terms = normal.Fingerprint, normal.Canonical, normal.Payload, normal.Terms
+	o := m.draftOf(p.id, "pay_"+p.rail, fmt.Sprintf(`{"amount":%d,"currency":%q,"recipient":"acct_%s","reference":%q}`, p.amount, p.currency, p.id, p.id))
 	if _, err := m.store.Submit(context.Background(), o); err != nil {
 		m.t.Fatal(err)
 	}
