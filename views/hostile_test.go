@@ -77,6 +77,12 @@ func everywhere(t testing.TB, s string) []drawn {
 	h.Earlier = []views.Earlier{{Operation: o, Why: []string{s}}, {Operation: o}}
 	all = append(all, drawn{"hold before a send", views.Hold(h)})
 
+	log := audits()["filtered"]
+	log.Filter = views.AuditFilter{Actor: s, Object: s, ObjectID: s, Event: s, From: s, To: s}
+	log.Objects, log.Events = []string{s}, []string{s}
+	log.Items = []ledger.Entry{{Seq: 1, Object: s, ObjectID: s, OperationID: s + "x", Event: s, ActorKind: ledger.Agent, Actor: s, Sentence: s, At: now}}
+	all = append(all, drawn{"audit", views.Audit(log)})
+
 	need := views.Need{Operation: o, Sentence: s, Flags: []string{s}, Holder: s, Since: now - hour}
 	debt := views.Need{Refund: &owed, Sentence: s}
 	set := settings()

@@ -45,6 +45,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/rails", s.signedIn(s.rails))
 	e.GET("/rails/numbers", s.signedIn(s.numbers))
 	e.GET("/runs", s.signedIn(s.runs))
+	e.GET("/audit", s.signedIn(s.audit))
 	e.GET("/settings", s.signedIn(s.settings))
 
 	e.POST("/operations/:id/:act", s.signedIn(s.decide))
@@ -82,7 +83,7 @@ func (s *Server) frame(c echo.Context, here views.Place, p ledger.PersonRecord) 
 	}
 	f.Tenant, f.Here, f.Counts = p.TenantID, here, counts
 	f.Person = views.Person{Name: p.Name, Email: p.Email, Roles: p.Roles}
-	f.Pages = views.Pages{Refunds: true, Rails: true, Runs: true, Settings: true}
+	f.Pages = views.Pages{Refunds: true, Rails: true, Runs: true, Audit: true, Settings: true}
 	f.Money = s.Store.Rulebook(p.TenantID).Currencies
 	return f, nil
 }
