@@ -52,3 +52,38 @@ func TestTheLogSaysWhoDidWhatToWhatInWords(t *testing.T) {
 		}
 	}
 }
+
+// searches are the page of what was searched for in each of its states.
+func searches() map[string]views.SearchPage {
+	f := frame("")
+	line := views.LineHit{Line: ledger.KeptLine{StatementLine: ledger.StatementLine{Number: 12, ProviderID: "pay_91", At: now - day}, Rail: "card-eu", State: ledger.LineMatched}, OperationID: "inv-481-charge"}
+	stray := line
+	stray.OperationID, stray.Line.State = "", ledger.LineUnmatched
+	owed := views.RefundHit{Entry: entryOwed(), From: charge(ledger.Confirmed, "")}
+	return map[string]views.SearchPage{
+		"nothing": {Frame: f}, "none": {Frame: test(f), Name: "pay_92"},
+		"some": {Frame: f, Name: "pay_91", Operations: []ledger.Operation{charge(ledger.Confirmed, ""), refund()}, Refunds: []views.RefundHit{owed}, Lines: []views.LineHit{line, stray}, More: true},
+	}
+}
+
+func TestOnlyOneThingOpensAtOnce(t *testing.T) {
+	all := searches()["some"]
+	all.More = false
+	for want, p := range map[string]views.SearchPage{
+		"/operations/inv-481-charge":          {Operations: all.Operations[:1], Lines: all.Lines[:1]},
+		"/refunds/" + all.Refunds[0].Entry.ID: {Refunds: all.Refunds},
+	} {
+		if got := p.Only(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		p.More = true
+		if p.Only() != "" {
+			t.Error("it opens although there is more")
+		}
+	}
+	for name, p := range map[string]views.SearchPage{"two": {Operations: all.Operations}, "none": {}, "stray line": {Operations: all.Operations[:1], Lines: all.Lines}, "two kinds": {Operations: all.Operations[:1], Refunds: all.Refunds}} {
+		if got := p.Only(); got != "" {
+			t.Errorf("%s opens %s", name, got)
+		}
+	}
+}

@@ -299,6 +299,10 @@ func everyPage(t testing.TB) []drawn {
 		add("audit-"+name, views.Audit(page))
 	}
 
+	for name, page := range searches() {
+		add("search-"+name, views.Search(page))
+	}
+
 	add("approval", views.Operation(approval(t)))
 	for _, view := range []string{"request", "bytes"} {
 		p := approval(t)

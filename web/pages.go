@@ -46,6 +46,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/rails/numbers", s.signedIn(s.numbers))
 	e.GET("/runs", s.signedIn(s.runs))
 	e.GET("/audit", s.signedIn(s.audit))
+	e.GET("/search", s.signedIn(s.search))
 	e.GET("/settings", s.signedIn(s.settings))
 
 	e.POST("/operations/:id/:act", s.signedIn(s.decide))
