@@ -6,7 +6,7 @@ import (
 	"holdfast/store/ledger"
 )
 
-const dots = "••••"
+const dots = ledger.Masked
 
 // seesAll reports whether a person is shown sensitive members: whoever decides
 // must see what about; a viewer need not.
