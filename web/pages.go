@@ -39,6 +39,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/operations", s.signedIn(s.operations))
 	e.GET("/operations/:id", s.signedIn(s.operation))
 	e.GET("/operations/:id/done", s.signedIn(s.done))
+	e.GET("/operations/:id/evidence.html", s.signedIn(s.evidencePack))
 	e.GET("/refunds", s.signedIn(s.refunds))
 	e.GET("/exports/:file", s.signedIn(s.export))
 	e.GET("/refunds/:id", s.signedIn(s.refund))
