@@ -171,7 +171,7 @@ func TestAPersonsRunIsInTheLog(t *testing.T) {
 	lease, err := b.s.BeginJob(b.ctx, ledger.JobRun{Job: "sweep", Node: "a", Why: ledger.OnRequest, TenantID: tenant, AskedBy: p.Email})
 	b.ok(err)
 	b.ok(b.s.EndJob(b.ctx, lease, ledger.JobRun{Job: "sweep", Node: "a", Why: ledger.OnRequest, AskedBy: p.Email}))
-	log, err := b.s.Audit(b.ctx, tenant, 0, 1)
+	log, _, err := b.s.Audit(b.ctx, tenant, store.AuditFilter{Limit: 1})
 	b.ok(err)
 	if got := fmt.Sprint(log[0].Object, log[0].ObjectID, log[0].Event, log[0].Actor); got != "job"+"sweep"+"run"+p.Email {
 		t.Errorf("%s", got)

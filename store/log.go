@@ -66,16 +66,3 @@ func (s *Store) Timeline(ctx context.Context, tenant, operation string) ([]ledge
 	}
 	return collect(rows, scanEntry)
 }
-
-// Audit lists a tenant's log, newest first, below a sequence number (0: from
-// the end).
-func (s *Store) Audit(ctx context.Context, tenant string, below int64, limit int) ([]ledger.Entry, error) {
-	rows, err := s.readers.QueryContext(ctx, `
-		select `+entryColumns+` from action_log
-		where tenant_id = $1 and ($2 = 0 or seq < $2)
-		order by seq desc limit $3`, tenant, below, limit)
-	if err != nil {
-		return nil, err
-	}
-	return collect(rows, scanEntry)
-}

@@ -191,3 +191,13 @@ func (s *Store) RefundsOwed(ctx context.Context, tenant string) ([]ledger.Refund
 	}
 	return collect(rows, scanRefundRow)
 }
+
+// RefundsOf lists what is owed for an operation, oldest first.
+func (s *Store) RefundsOf(ctx context.Context, tenant, operation string) ([]ledger.RefundOwed, error) {
+	rows, err := s.readers.QueryContext(ctx, `
+		select `+refundColumns+` from refunds_owed where tenant_id = $1 and operation_id = $2 order by number limit 1000`, tenant, operation)
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, scanRefundRow)
+}

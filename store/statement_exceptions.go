@@ -146,6 +146,32 @@ func (s *Store) LinesAbout(ctx context.Context, tenant, operation string) ([]led
 	return collect(rows, scanLines)
 }
 
+// LinesOf lists the lines that an operation is matched with, and those that say
+// something else about it.
+func (s *Store) LinesOf(ctx context.Context, tenant, operation string) ([]ledger.KeptLine, error) {
+	all, err := s.LinesAbout(ctx, tenant, operation)
+	if err != nil {
+		return nil, err
+	}
+	matches, err := s.OperationMatches(ctx, tenant, operation)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range matches {
+		for _, side := range m.Lines {
+			if slices.ContainsFunc(all, func(l ledger.KeptLine) bool { return l.ID == side.LineID }) {
+				continue
+			}
+			l, err := s.StatementLine(ctx, tenant, side.LineID)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, l)
+		}
+	}
+	return all, nil
+}
+
 // statementDue is how long after its confirmation an operation may be missing
 // from statements, where the rail says nothing else.
 const statementDue = 5 * 24 * time.Hour // a working week: what was booked on Friday stands there by Wednesday

@@ -78,6 +78,17 @@ func everywhere(t testing.TB, s string) []drawn {
 	h.Earlier = []views.Earlier{{Operation: o, Why: []string{s}}, {Operation: o}}
 	all = append(all, drawn{"hold before a send", views.Hold(h)})
 
+	log := audits()["filtered"]
+	log.Filter = views.AuditFilter{Actor: s, Object: s, ObjectID: s, Event: s, From: s, To: s}
+	log.Objects, log.Events = []string{s}, []string{s}
+	log.Items = []ledger.Entry{{Seq: 1, Object: s, ObjectID: s, OperationID: s + "x", Event: s, ActorKind: ledger.Agent, Actor: s, Sentence: s, At: now}}
+	all = append(all, drawn{"audit", views.Audit(log)})
+
+	found := searches()["some"]
+	found.Name, found.Frame.Query, found.Operations, found.Refunds[0].From = s, s, []ledger.Operation{o}, o
+	found.Refunds[0].Entry.ReceiptID, found.Lines[0].Line.ProviderID, found.Lines[0].Line.Rail = s, s, s
+	all = append(all, drawn{"search", views.Search(found)}, drawn{"search, none", views.Search(views.SearchPage{Frame: f, Name: s})})
+
 	need := views.Need{Operation: o, Sentence: s, Flags: []string{s}, Holder: s, Since: now - hour}
 	debt := views.Need{Refund: &owed, Sentence: s}
 	set := settings()

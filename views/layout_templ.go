@@ -261,7 +261,7 @@ func masthead(f Frame) templ.Component {
 			}
 		}
 		if f.signedIn() {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<form class=\"search\" role=\"search\" method=\"get\" action=\"/operations\"><label class=\"away\" for=\"search\">Search</label> <input id=\"search\" type=\"search\" name=\"q\" value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<form class=\"search\" role=\"search\" method=\"get\" action=\"/search\"><label class=\"away\" for=\"search\">Search</label> <input id=\"search\" type=\"search\" name=\"q\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -295,6 +295,14 @@ func everyPage(t testing.TB) []drawn {
 	add("operations-no-match", views.Operations(views.OperationsPage{Frame: frame(views.AtOperations), Filter: views.Filter{Status: "unknown", Query: "rail:card older:2h"}, Ever: true, Problem: "“older:2x” is no age; write older:2h."}))
 	add("operations-none", views.Operations(views.OperationsPage{Frame: calm(frame(views.AtOperations)), Curl: "curl -sS https://pay.example.com/v1/operations"}))
 
+	for name, page := range audits() {
+		add("audit-"+name, views.Audit(page))
+	}
+
+	for name, page := range searches() {
+		add("search-"+name, views.Search(page))
+	}
+
 	add("approval", views.Operation(approval(t)))
 	for _, view := range []string{"request", "bytes"} {
 		p := approval(t)

@@ -26,6 +26,7 @@ func (s *Server) routeAPI(e *echo.Echo) {
 	v1.POST("/operations", s.submit)
 	v1.GET("/operations", s.list)
 	v1.GET("/operations/:id", s.show)
+	v1.GET("/operations/:id/evidence", s.showEvidence)
 	v1.POST("/operations/:id/cancel", s.cancel)
 	v1.POST("/intents", s.intend)
 	v1.GET("/runs/:run", s.showRun)

@@ -64,7 +64,7 @@ func TestExportIsNarrowedAsTheListIsOrRefused(t *testing.T) {
 func TestEveryExportIsNoted(t *testing.T) {
 	w, b := books(t)
 	b.file("/exports/operations.csv?status=confirmed")
-	log, err := w.Store.Audit(t.Context(), "default", 0, 2)
+	log, _, err := w.Store.Audit(t.Context(), "default", store.AuditFilter{Limit: 2})
 	must(t, err)
 	if log[0].Event != "exported" || log[0].Actor != "ana@example.com" || log[0].ObjectID != "operations.csv" || !strings.Contains(log[0].Fact, `"rows":7`) || !strings.Contains(log[0].Fact, `"status":"confirmed"`) {
 		t.Errorf("%+v", log[0])
@@ -107,7 +107,7 @@ func TestAFileThatEndsEarlyIsABrokenDownload(t *testing.T) {
 	if err := take.write(ctx, &out); !errors.Is(err, context.Canceled) || out.Len() > 0 {
 		t.Errorf("%v %q", err, out.String())
 	}
-	log, err := w.Store.Audit(t.Context(), "default", 0, 1)
+	log, _, err := w.Store.Audit(t.Context(), "default", store.AuditFilter{Limit: 1})
 	must(t, err)
 	if log[0].Event != "exported" || !strings.Contains(log[0].Sentence, "ended early") || !strings.Contains(log[0].Fact, "cut_with") {
 		t.Errorf("%+v", log[0])

@@ -63,7 +63,9 @@ func (s *Server) fillList(c echo.Context, p ledger.PersonRecord, page *views.Ope
 		return err
 	}
 	for _, o := range found.Items {
-		page.Items = append(page.Items, s.veil(p, o))
+		if !s.keepsFrom(p, o, filter.Query) && !s.keepsFrom(p, o, filter.Reference) {
+			page.Items = append(page.Items, s.veil(p, o))
+		}
 	}
 	page.NextCursor = found.Next
 	if len(page.Items) == 0 {

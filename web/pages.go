@@ -39,6 +39,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/operations", s.signedIn(s.operations))
 	e.GET("/operations/:id", s.signedIn(s.operation))
 	e.GET("/operations/:id/done", s.signedIn(s.done))
+	e.GET("/operations/:id/evidence.html", s.signedIn(s.evidencePack))
 	e.GET("/refunds", s.signedIn(s.refunds))
 	e.GET("/exports/:file", s.signedIn(s.export))
 	e.GET("/refunds/:id", s.signedIn(s.refund))
@@ -49,6 +50,8 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/rails", s.signedIn(s.rails))
 	e.GET("/rails/numbers", s.signedIn(s.numbers))
 	e.GET("/runs", s.signedIn(s.runs))
+	e.GET("/audit", s.signedIn(s.audit))
+	e.GET("/search", s.signedIn(s.search))
 	e.GET("/settings", s.signedIn(s.settings))
 
 	e.POST("/operations/:id/:act", s.signedIn(s.decide))
@@ -95,7 +98,7 @@ func (s *Server) frame(c echo.Context, here views.Place, p ledger.PersonRecord) 
 	}
 	f.Tenant, f.Here, f.Counts = p.TenantID, here, counts
 	f.Person = views.Person{Name: p.Name, Email: p.Email, Roles: p.Roles}
-	f.Pages = views.Pages{Refunds: true, Statements: true, Rails: true, Runs: true, Settings: true}
+	f.Pages = views.Pages{Refunds: true, Statements: true, Rails: true, Runs: true, Audit: true, Settings: true}
 	f.Money = s.Store.Rulebook(p.TenantID).Currencies
 	return f, nil
 }

@@ -27,7 +27,7 @@ func railForm(rail, reason string, seen int64) url.Values {
 // railLog are the entries about a rail, newest first.
 func (w *world) railLog(rail string) (all []ledger.Entry) {
 	w.t.Helper()
-	log, err := w.Store.Audit(w.t.Context(), "default", 0, 1000)
+	log, _, err := w.Store.Audit(w.t.Context(), "default", store.AuditFilter{Limit: 1000})
 	must(w.t, err)
 	for _, e := range log {
 		if e.Object == "rail" && e.ObjectID == rail {

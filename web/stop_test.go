@@ -40,7 +40,7 @@ func (w *world) ofRun(amount int, run string, parent ...string) ledger.Operation
 
 func (w *world) stopped(run string) (entries int) {
 	w.t.Helper()
-	all, err := w.Store.Audit(w.t.Context(), "default", 0, 1000)
+	all, _, err := w.Store.Audit(w.t.Context(), "default", store.AuditFilter{Limit: 1000})
 	must(w.t, err)
 	for _, e := range all {
 		if e.Object == "run" && e.ObjectID == run {

@@ -1,10 +1,12 @@
 package web
 
 import (
+	"slices"
+
 	"holdfast/store/ledger"
 )
 
-const dots = "••••"
+const dots = ledger.Masked
 
 // seesAll reports whether a person is shown sensitive members: whoever decides
 // must see what about; a viewer need not.
@@ -68,4 +70,23 @@ func veilTerms(o *ledger.Operation, hidden map[string]bool) {
 		r.Amount = nil
 	}
 	o.Receipt = &r
+}
+
+// keepsFrom reports whether a name is one of an operation's that this person is
+// not shown: whoever may not see it can't find by it either.
+func (s *Server) keepsFrom(p ledger.PersonRecord, o ledger.Operation, name string) bool {
+	return s.conceals(p, o) && isNamed(o, name) && !isNamed(s.veil(p, o), name)
+}
+
+// isNamed reports whether a name that search takes is one of an operation's.
+func isNamed(o ledger.Operation, name string) bool {
+	if from, before, ok := ledger.FingerprintRange(name); ok && o.Fingerprint >= from && o.Fingerprint < before {
+		return true
+	}
+	names := []string{o.OperationID, o.OrderID, o.ProviderKey, o.Terms.Recipient, o.Terms.Reference, o.Terms.Customer}
+	if o.Receipt != nil {
+		names = append(names, o.Receipt.ID)
+	}
+	key := ledger.ReferenceKey(name)
+	return slices.Contains(names, name) || key != "" && o.ReferenceKey == key
 }

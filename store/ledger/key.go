@@ -1,12 +1,13 @@
 package ledger
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
+	"io"
 )
 
 // digest hashes length-prefixed parts under a label, so that no two different
@@ -20,11 +21,11 @@ func digest(label string, parts ...[]byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-func writePart(h hash.Hash, p []byte) {
+func writePart(w io.Writer, p []byte) {
 	var n [8]byte
 	binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-	h.Write(n[:])
-	h.Write(p)
+	w.Write(n[:])
+	w.Write(p)
 }
 
 // orderAlphabet is Crockford's base 32: no I, L, O or U, so that a person can
@@ -66,12 +67,29 @@ func (o Operation) HashRow() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// HashRequest covers every byte of a request but its secrets.
-func (r Request) HashRequest() string {
+// Hashed are the bytes that HashRequest hashes: a label and every part, each
+// behind its length, eight bytes with the highest first.
+func (r Request) Hashed() []byte {
+	var b bytes.Buffer
+	writePart(&b, []byte(requestLabel))
+	for _, p := range r.parts() {
+		writePart(&b, p)
+	}
+	return b.Bytes()
+}
+
+const requestLabel = "holdfast request 1"
+
+func (r Request) parts() [][]byte {
 	parts := [][]byte{[]byte(r.Method), []byte(r.URL), r.Body}
 	for _, h := range r.Header {
 		parts = append(parts, []byte(h[0]), []byte(h[1]))
 	}
-	sum := digest("holdfast request 1", parts...)
+	return parts
+}
+
+// HashRequest covers every byte of a request but its secrets.
+func (r Request) HashRequest() string {
+	sum := digest(requestLabel, r.parts()...)
 	return hex.EncodeToString(sum[:])
 }
