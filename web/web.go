@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -40,6 +41,7 @@ type Server struct {
 	asking waiting
 	rates  rateLimit
 	setups wrongSetups
+	codes  sync.Mutex // held over a try of a code
 }
 
 // Handler answers every request.
