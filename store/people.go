@@ -4,17 +4,22 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"holdfast/store/ledger"
 )
 
-const personColumns = `id, tenant_id, email, name, roles, created_at, disabled_at`
+const personColumns = `people.id, people.tenant_id, people.email, people.name, people.roles, people.created_at, people.disabled_at,
+	people.factor_at, people.password_short, people.signed_in_at`
 
 func scanPerson(row scanner, more ...any) (p ledger.PersonRecord, err error) {
 	var roles string
-	err = row.Scan(append([]any{&p.ID, &p.TenantID, &p.Email, &p.Name, &roles, &p.CreatedAt, &p.DisabledAt}, more...)...)
+	var short int64
+	err = row.Scan(append([]any{&p.ID, &p.TenantID, &p.Email, &p.Name, &roles, &p.CreatedAt, &p.DisabledAt,
+		&p.SecondFactorAt, &short, &p.LastSignInAt}, more...)...)
 	fromText(roles, &p.Roles)
+	p.ShortPassword = short != 0
 	return p, notFound(err)
 }
 
@@ -45,8 +50,15 @@ func (t *tx) addPerson(p ledger.PersonRecord, passwordHash string, by ledger.Hol
 	if err != nil {
 		return p, err
 	}
-	return p, t.log(ledger.Entry{TenantID: p.TenantID, Object: "person", ObjectID: p.ID, Event: "create", ActorKind: by.Kind, Actor: by.Name,
-		Sentence: fmt.Sprintf("%s was added as %s.", p.Email, strings.Join(p.Roles, ", ")), Fact: text(map[string]any{"roles": p.Roles})})
+	return p, t.logPerson(p, "create", by, fmt.Sprintf("%s was added as %s.", p.Email, strings.Join(p.Roles, ", ")), map[string]any{"roles": p.Roles})
+}
+
+// logPerson is the entry about a change of a person.
+func (t *tx) logPerson(p ledger.PersonRecord, event string, by ledger.Holder, sentence string, fact map[string]any) error {
+	if fact == nil {
+		fact = map[string]any{}
+	}
+	return t.log(ledger.Entry{TenantID: p.TenantID, Object: "person", ObjectID: p.ID, Event: event, ActorKind: by.Kind, Actor: by.Name, Sentence: sentence, Fact: text(fact)})
 }
 
 // People lists those of a tenant; of every tenant when it is empty.
@@ -65,6 +77,16 @@ func (s *Store) PersonByEmail(ctx context.Context, email string) (ledger.PersonR
 	return p, hash, err
 }
 
+func (t *tx) person(id string) (ledger.PersonRecord, error) {
+	return scanPerson(t.row(`select `+personColumns+` from people where id = $1`, id))
+}
+
+// otherAdmins counts the enabled admins of a person's tenant without the person.
+func (t *tx) otherAdmins(p ledger.PersonRecord) (n int, err error) {
+	err = t.row(`select count(*) from people where tenant_id = $1 and disabled_at = 0 and id <> $2 and roles like '%"admin"%'`, p.TenantID, p.ID).Scan(&n)
+	return n, err
+}
+
 // DisablePerson ends a person's rights and sessions. The last admin stays.
 func (s *Store) DisablePerson(ctx context.Context, email string, by ledger.Holder) error {
 	return s.change(ctx, func(t *tx) error {
@@ -72,23 +94,155 @@ func (s *Store) DisablePerson(ctx context.Context, email string, by ledger.Holde
 		if err != nil {
 			return err
 		}
-		if p.DisabledAt > 0 {
+		return t.disable(p, by)
+	})
+}
+
+func (t *tx) disable(p ledger.PersonRecord, by ledger.Holder) error {
+	if p.DisabledAt > 0 {
+		return nil
+	}
+	others, err := t.otherAdmins(p)
+	if err != nil {
+		return err
+	}
+	if ok, why := ledger.MayDisable(p, others); !ok {
+		return fmt.Errorf("%w: %s", ErrForbidden, why)
+	}
+	if err := t.exec(`update people set disabled_at = $1 where id = $2`, t.now, p.ID); err != nil {
+		return err
+	}
+	if err := t.shrunk(p); err != nil {
+		return err
+	}
+	return t.logPerson(p, "disable", by, p.Email+" was disabled.", nil)
+}
+
+// shrunk ends what somebody who lost rights still had open: their sessions, and
+// the links that they made.
+func (t *tx) shrunk(p ledger.PersonRecord) error {
+	if err := t.endSessions(p.ID, ""); err != nil {
+		return err
+	}
+	return t.exec(`update invites set revoked_at = $1 where tenant_id = $2 and invited_by = $3 and used_at = 0 and revoked_at = 0`, t.now, p.TenantID, p.Email)
+}
+
+// changeOther is one person's change of another of the same tenant. Both are read
+// in the change: whoever was disabled a moment ago changes nobody any more.
+func (s *Store) changeOther(ctx context.Context, tenant, id string, by ledger.PersonRecord, change func(*tx, ledger.PersonRecord, ledger.Holder) error) error {
+	return s.change(ctx, func(t *tx) error {
+		by, err := t.person(by.ID)
+		if err != nil {
+			return err
+		}
+		whom, err := t.person(id)
+		if err == nil && (whom.TenantID != tenant || by.TenantID != tenant) {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		if ok, why := ledger.MayChange(by, whom); !ok {
+			return fmt.Errorf("%w: %s", ErrForbidden, why)
+		}
+		return change(t, whom, ledger.Holder{Kind: ledger.Person, Name: by.Email})
+	})
+}
+
+// ChangeRoles gives a person just these roles. seen are those that stood on the
+// screen: where they are others by now, nothing changes.
+func (s *Store) ChangeRoles(ctx context.Context, tenant, id string, seen, roles []string, by ledger.PersonRecord) error {
+	return s.changeOther(ctx, tenant, id, by, func(t *tx, p ledger.PersonRecord, by ledger.Holder) error {
+		if ledger.Shrinks(seen, p.Roles) || ledger.Shrinks(p.Roles, seen) {
+			return fmt.Errorf("%w: %s is %s by now", ErrStale, p.Email, strings.Join(p.Roles, ", "))
+		}
+		roles = slices.Compact(slices.Sorted(slices.Values(roles)))
+		others, err := t.otherAdmins(p)
+		if err != nil {
+			return err
+		}
+		if ok, why := ledger.MayGiveRoles(p, roles, others); !ok {
+			return fmt.Errorf("%w: %s", ErrForbidden, why)
+		}
+		if slices.Equal(roles, slices.Sorted(slices.Values(p.Roles))) {
 			return nil
 		}
-		var admins int
-		if err := t.row(`select count(*) from people where tenant_id = $1 and disabled_at = 0 and id <> $2 and roles like '%"admin"%'`, p.TenantID, p.ID).Scan(&admins); err != nil {
+		if err := t.exec(`update people set roles = $1 where id = $2`, text(roles), p.ID); err != nil {
 			return err
 		}
-		if admins == 0 {
-			return fmt.Errorf("%w: %s is the last admin of %s", ErrForbidden, p.Email, p.TenantID)
+		if ledger.Shrinks(p.Roles, roles) {
+			if err := t.shrunk(p); err != nil {
+				return err
+			}
 		}
-		if err := t.exec(`update people set disabled_at = $1 where id = $2`, t.now, p.ID); err != nil {
+		return t.logPerson(p, "change_roles", by, fmt.Sprintf("%s was %s and is %s.", p.Email, strings.Join(p.Roles, ", "), strings.Join(roles, ", ")),
+			map[string]any{"before": p.Roles, "after": roles})
+	})
+}
+
+// DisableOther ends another person's rights, sessions and open invite links.
+func (s *Store) DisableOther(ctx context.Context, tenant, id string, by ledger.PersonRecord) error {
+	return s.changeOther(ctx, tenant, id, by, (*tx).disable)
+}
+
+// EnableOther gives a disabled person their rights back.
+func (s *Store) EnableOther(ctx context.Context, tenant, id string, by ledger.PersonRecord) error {
+	return s.changeOther(ctx, tenant, id, by, func(t *tx, p ledger.PersonRecord, by ledger.Holder) error {
+		if p.DisabledAt == 0 {
+			return nil
+		}
+		if err := t.exec(`update people set disabled_at = 0 where id = $1`, p.ID); err != nil {
 			return err
 		}
-		if err := t.exec(`delete from sessions where person_id = $1`, p.ID); err != nil {
+		return t.logPerson(p, "enable", by, p.Email+" was enabled again.", nil)
+	})
+}
+
+// ResetSecondFactor takes another person's second factor away: their phone is
+// gone, and so are the recovery codes.
+func (s *Store) ResetSecondFactor(ctx context.Context, tenant, id string, by ledger.PersonRecord) error {
+	return s.changeOther(ctx, tenant, id, by, func(t *tx, p ledger.PersonRecord, by ledger.Holder) error {
+		if p.SecondFactorAt == 0 {
+			return nil
+		}
+		if err := t.dropFactor(p.ID); err != nil {
 			return err
 		}
-		return t.log(ledger.Entry{TenantID: p.TenantID, Object: "person", ObjectID: p.ID, Event: "disable", ActorKind: by.Kind, Actor: by.Name,
-			Sentence: p.Email + " was disabled.", Fact: "{}"})
+		if err := t.endSessions(p.ID, ""); err != nil {
+			return err
+		}
+		return t.logPerson(p, "reset_second_factor", by, "The second factor of "+p.Email+" was taken away.", nil)
+	})
+}
+
+// NewPassword is a password that somebody chose.
+type NewPassword struct {
+	Hash  string
+	Short bool   // good beside a second factor only
+	Keep  string // secret of the session that goes on
+}
+
+// SetPassword gives a person another password and ends their sessions, but not
+// the one whose secret is kept.
+func (s *Store) SetPassword(ctx context.Context, p ledger.PersonRecord, n NewPassword) error {
+	return s.change(ctx, func(t *tx) error {
+		p, err := t.person(p.ID)
+		if err != nil {
+			return err
+		}
+		if p.DisabledAt > 0 || n.Short && p.SecondFactorAt == 0 {
+			return fmt.Errorf("%w: that password is good beside a second factor only", ErrForbidden)
+		}
+		short := 0
+		if n.Short {
+			short = 1
+		}
+		if err := t.exec(`update people set password_hash = $1, password_short = $2 where id = $3`, n.Hash, short, p.ID); err != nil {
+			return err
+		}
+		if err := t.endSessions(p.ID, n.Keep); err != nil {
+			return err
+		}
+		return t.logPerson(p, "set_password", ledger.Holder{Kind: ledger.Person, Name: p.Email}, p.Email+" set another password.", nil)
 	})
 }

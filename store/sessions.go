@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -27,15 +28,19 @@ func secretHash(secret string) string {
 }
 
 // StartSession signs a person in and returns the secret for the cookie.
-func (s *Store) StartSession(ctx context.Context, p ledger.PersonRecord, userAgent string) (string, error) {
+func (s *Store) StartSession(ctx context.Context, p ledger.PersonRecord, from ledger.Session) (string, error) {
 	secret := randomID("") + randomID("")
 	return secret, s.change(ctx, func(t *tx) error {
 		if err := t.exec(`delete from sessions where expires_at <= $1`, t.now); err != nil {
 			return err
 		}
 		if err := t.exec(`
-			insert into sessions (token_hash, person_id, created_at, seen_at, expires_at, user_agent)
-			values ($1, $2, $3, $3, $4, $5)`, secretHash(secret), p.ID, t.now, t.now+sessionLife.Milliseconds(), userAgent); err != nil {
+			insert into sessions (token_hash, person_id, created_at, seen_at, expires_at, user_agent, address, proved_at, proved_with)
+			values ($1, $2, $3, $3, $4, $5, $6, $3, $7)`,
+			secretHash(secret), p.ID, t.now, t.now+sessionLife.Milliseconds(), from.UserAgent, from.Address, from.ProvedWith); err != nil {
+			return err
+		}
+		if err := t.exec(`update people set signed_in_at = $1 where id = $2`, t.now, p.ID); err != nil {
 			return err
 		}
 		return t.log(ledger.Entry{TenantID: p.TenantID, Object: "session", ObjectID: p.ID, Event: "sign_in", ActorKind: ledger.Person, Actor: p.Email,
@@ -43,16 +48,35 @@ func (s *Store) StartSession(ctx context.Context, p ledger.PersonRecord, userAge
 	})
 }
 
+// RenewSession notes that the person of a session showed once more who they are,
+// and gives the session another secret: what was known before opens nothing.
+func (s *Store) RenewSession(ctx context.Context, old string, p ledger.PersonRecord, with ledger.Factor) (string, error) {
+	secret := randomID("") + randomID("")
+	return secret, s.change(ctx, func(t *tx) error {
+		n, err := t.affected(`update sessions set token_hash = $1, proved_at = $2, proved_with = $3, seen_at = $2 where token_hash = $4 and person_id = $5`,
+			secretHash(secret), t.now, with, secretHash(old), p.ID)
+		if err == nil && n == 0 {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return t.log(ledger.Entry{TenantID: p.TenantID, Object: "session", ObjectID: p.ID, Event: "prove", ActorKind: ledger.Person, Actor: p.Email,
+			Sentence: p.Email + " showed once more who they are.", Fact: text(map[string]any{"with": with})})
+	})
+}
+
 // SessionPerson is who a cookie's secret belongs to.
 func (s *Store) SessionPerson(ctx context.Context, secret string) (ledger.PersonRecord, error) {
-	var seen, signedIn int64
+	var seen, proved int64
+	var with ledger.Factor
 	now := s.now()
 	p, err := scanPerson(s.readers.QueryRowContext(ctx, `
-		select p.id, p.tenant_id, p.email, p.name, p.roles, p.created_at, p.disabled_at, s.seen_at, s.created_at
-		from sessions s join people p on p.id = s.person_id
-		where s.token_hash = $1 and s.expires_at > $2 and s.seen_at > $3 and p.disabled_at = 0`,
-		secretHash(secret), now, now-sessionIdle.Milliseconds()), &seen, &signedIn)
-	p.SignedInAt = signedIn
+		select `+personColumns+`, sessions.seen_at, sessions.proved_at, sessions.proved_with
+		from sessions join people on people.id = sessions.person_id
+		where sessions.token_hash = $1 and sessions.expires_at > $2 and sessions.seen_at > $3 and people.disabled_at = 0`,
+		secretHash(secret), now, now-sessionIdle.Milliseconds()), &seen, &proved, &with)
+	p.SignedInAt, p.ProvedWith = proved, with
 	if err != nil {
 		return p, err
 	}
@@ -64,10 +88,93 @@ func (s *Store) SessionPerson(ctx context.Context, secret string) (ledger.Person
 	return p, err
 }
 
+// sessionID names a session on a page: a part of the hash, which opens nothing.
+const sessionID = `substr(token_hash, 1, 16)`
+
+// Sessions lists a person's open ones, the last seen first. current is the secret
+// of the one that asks.
+func (s *Store) Sessions(ctx context.Context, p ledger.PersonRecord, current string) ([]ledger.Session, error) {
+	rows, err := s.readers.QueryContext(ctx, `
+		select `+sessionID+`, user_agent, address, proved_with, created_at, seen_at, token_hash = $1
+		from sessions where person_id = $2 and expires_at > $3 and seen_at > $4 order by seen_at desc, token_hash`,
+		secretHash(current), p.ID, s.now(), s.now()-sessionIdle.Milliseconds())
+	if err != nil {
+		return nil, err
+	}
+	return collect(rows, func(r *sql.Rows) (o ledger.Session, err error) {
+		err = r.Scan(&o.ID, &o.UserAgent, &o.Address, &o.ProvedWith, &o.CreatedAt, &o.SeenAt, &o.Current)
+		return o, err
+	})
+}
+
 // EndSession signs out.
 func (s *Store) EndSession(ctx context.Context, secret string) error {
 	return s.change(ctx, func(t *tx) error {
 		return t.exec(`delete from sessions where token_hash = $1`, secretHash(secret))
+	})
+}
+
+// EndOwnSession ends one of a person's own sessions, by its name on the page.
+func (s *Store) EndOwnSession(ctx context.Context, p ledger.PersonRecord, id string) error {
+	return s.change(ctx, func(t *tx) error {
+		n, err := t.affected(`delete from sessions where person_id = $1 and `+sessionID+` = $2`, p.ID, id)
+		if err == nil && n == 0 {
+			err = ErrNotFound
+		}
+		if err != nil {
+			return err
+		}
+		return t.logPerson(p, "end_session", ledger.Holder{Kind: ledger.Person, Name: p.Email}, p.Email+" ended a session of theirs.", nil)
+	})
+}
+
+// EndOtherSessions ends all of a person's sessions but the one whose secret is
+// given.
+func (s *Store) EndOtherSessions(ctx context.Context, p ledger.PersonRecord, keep string) error {
+	return s.change(ctx, func(t *tx) error {
+		if err := t.endSessions(p.ID, keep); err != nil {
+			return err
+		}
+		return t.logPerson(p, "end_session", ledger.Holder{Kind: ledger.Person, Name: p.Email}, p.Email+" ended their other sessions.", nil)
+	})
+}
+
+// endSessions ends a person's sessions, also those that are half begun. One may
+// be kept, by its secret.
+func (t *tx) endSessions(personID, keep string) error {
+	if err := t.exec(`delete from half_sign_ins where person_id = $1`, personID); err != nil {
+		return err
+	}
+	return t.exec(`delete from sessions where person_id = $1 and token_hash <> $2`, personID, secretHash(keep))
+}
+
+// BeginSignIn remembers that somebody typed the right password, and returns the
+// secret under which the second factor may follow.
+func (s *Store) BeginSignIn(ctx context.Context, p ledger.PersonRecord) (string, error) {
+	secret := randomID("") + randomID("")
+	return secret, s.change(ctx, func(t *tx) error {
+		if err := t.exec(`delete from half_sign_ins where expires_at <= $1`, t.now); err != nil {
+			return err
+		}
+		return t.exec(`insert into half_sign_ins (token_hash, person_id, expires_at) values ($1, $2, $3)`, secretHash(secret), p.ID, t.now+ledger.FreshFor.Milliseconds())
+	})
+}
+
+// HalfSignedIn is who has still to show the second factor.
+func (s *Store) HalfSignedIn(ctx context.Context, secret string) (ledger.PersonRecord, error) {
+	return scanPerson(s.readers.QueryRowContext(ctx, `
+		select `+personColumns+` from half_sign_ins join people on people.id = half_sign_ins.person_id
+		where half_sign_ins.token_hash = $1 and half_sign_ins.expires_at > $2 and people.disabled_at = 0`, secretHash(secret), s.now()))
+}
+
+// EndHalfSignIn uses a half sign-in up; a second time it is ErrNotFound.
+func (s *Store) EndHalfSignIn(ctx context.Context, secret string) error {
+	return s.change(ctx, func(t *tx) error {
+		n, err := t.affected(`delete from half_sign_ins where token_hash = $1`, secretHash(secret))
+		if err == nil && n == 0 {
+			err = ErrNotFound
+		}
+		return err
 	})
 }
 
@@ -110,8 +217,8 @@ func (s *Store) SignInSucceeded(ctx context.Context, subject string) error {
 // setupAlphabet leaves out what is mistaken for something else.
 const setupAlphabet = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 
-// NewSetupCode makes a one-time code for the set-up page, such as KFQ7-2MXD.
-func (s *Store) NewSetupCode(ctx context.Context) (string, error) {
+// setupText is eight random characters in two halves: 39 bits.
+func setupText() string {
 	var raw [8]byte
 	rand.Read(raw[:])
 	code := make([]byte, 0, 9)
@@ -121,9 +228,15 @@ func (s *Store) NewSetupCode(ctx context.Context) (string, error) {
 		}
 		code = append(code, setupAlphabet[int(b)%len(setupAlphabet)])
 	}
-	return string(code), s.change(ctx, func(t *tx) error {
+	return string(code)
+}
+
+// NewSetupCode makes a one-time code for the set-up page, such as KFQ7-2MXD.
+func (s *Store) NewSetupCode(ctx context.Context) (string, error) {
+	code := setupText()
+	return code, s.change(ctx, func(t *tx) error {
 		return t.exec(`insert into setup_codes (code_hash, created_at, expires_at, tries, used_at) values ($1, $2, $3, 0, 0)`,
-			secretHash(string(code)), t.now, t.now+setupLife.Milliseconds())
+			secretHash(code), t.now, t.now+setupLife.Milliseconds())
 	})
 }
 

@@ -390,7 +390,7 @@ func firstToken(p HomePage) templ.Component {
 			}
 		}
 		if p.InviteLink != "" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p>Somebody else must decide on what it asks for. Send them this link:</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 30, "<p>Somebody else must decide on what it asks for. Send them this link, which lets one person in as approver, once, within 7 days. <a href=\"/settings/people\">People</a> makes others.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

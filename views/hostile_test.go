@@ -126,6 +126,17 @@ func everywhere(t testing.TB, s string) []drawn {
 	yes := views.Decision{Allowed: true}
 	p.Lines = []views.StatementRow{line}
 	p.Operation.Status, p.Paused = ledger.Ready, c.Pause
+	folk, invited, account := peoplePage(), invitePage(f), accountPage()
+	folk.Frame, folk.Invites[0].Email, folk.Invites[0].By, folk.Made.Email = f, s, s, s
+	for i := range folk.People {
+		folk.People[i].Person.Name, folk.People[i].Person.Email = s, s
+	}
+	folk.Form = views.FormState{Act: "change-roles", Problem: s, Values: map[string]string{"person": folk.People[1].Person.ID}}
+	invited.Invite.By, invited.Name, invited.Email, invited.Problem = s, s, s, s
+	account.Frame, account.Person.Email = f, s
+	for i := range account.Sessions {
+		account.Sessions[i].UserAgent, account.Sessions[i].Address = s, s
+	}
 	return append(all,
 		drawn{"statements", views.Statements(views.StatementsPage{Frame: f, Rails: []string{s}, Import: yes, Answer: yes, Imports: []ledger.StatementImport{file}, Tab: "twice", Items: []views.StatementRow{line},
 			Accounts: []views.StatementAccount{{Rail: s, Account: s}}, Form: views.FormState{Act: "import", Problem: s, Values: map[string]string{"rail": s}}})},
@@ -147,6 +158,10 @@ func everywhere(t testing.TB, s string) []drawn {
 		drawn{"operations empty", views.Operations(views.OperationsPage{Frame: f, Filter: views.Filter{Query: s}})},
 		drawn{"refunds", views.Refunds(views.RefundsPage{Frame: f, Items: []ledger.RefundOwed{owed}, Sums: []views.RailSum{{Rail: s}}})},
 		drawn{"settings", views.Settings(set)},
+		drawn{"people", views.People(folk)},
+		drawn{"invite", views.InviteForm(invited)},
+		drawn{"account", views.Account(account)},
+		drawn{"confirm", views.Code(views.CodePage{Frame: f, Act: "confirm", Path: "/confirm", Next: s})},
 		drawn{"message", views.Message(m)},
 		drawn{"not found", views.Message(views.NotFound(f, s))},
 		drawn{"login", views.Login(views.LoginPage{Frame: f, Email: s, Next: s, Notice: s})},

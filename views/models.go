@@ -78,6 +78,7 @@ type Decision struct {
 	Allowed        bool
 	Why            string // why it is not possible now, a whole sentence
 	From           int64  // when it becomes possible, if time alone will do it
+	Way            *Link  // what makes it possible
 	ReasonRequired bool
 }
 
@@ -336,6 +337,7 @@ type SettingsPage struct {
 	Folder        string // of the data, for the commands that are shown
 	Tokens        []ledger.TokenRecord
 	People        []ledger.PersonRecord
+	ManagePeople  bool
 	ConfigHash    string
 	ConfigFile    string // empty: the built-in one
 	ConfigAt      int64  // in force since

@@ -374,6 +374,10 @@ func everyPage(t testing.TB) []drawn {
 	quiet.Tokens, quiet.Jobs, quiet.ConfigFile = nil, nil, ""
 	add("settings-viewer", views.Settings(quiet))
 
+	for name, c := range aboutPeople(out) {
+		add(name, c)
+	}
+
 	for name, r := range runs() {
 		add("runs-"+name, views.Runs(r))
 	}

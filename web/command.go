@@ -115,7 +115,7 @@ type UserOptions struct {
 }
 
 // Roles that a person may have.
-var Roles = []string{"admin", "approver", "finance", "viewer"}
+var Roles = ledger.Roles
 
 // CreateUser adds a person.
 func (i *Instance) CreateUser(ctx context.Context, o UserOptions, out io.Writer) error {

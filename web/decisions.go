@@ -88,6 +88,7 @@ func judge(name string, o ledger.Operation, p ledger.PersonRecord, people int, r
 	}
 	if why := ledger.MustSignInAgain(o, p, now); name == "approve" && why != "" {
 		d.Why = why
+		d.Way = &views.Link{URL: confirmPath(operationPath(o.OperationID)), Text: "Show who you are"}
 		return d, true
 	}
 	d.Why, d.From = notNow(name, o, rail, now)

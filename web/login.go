@@ -60,8 +60,10 @@ func (s *Server) signIn(c echo.Context) error {
 
 	p, wait, err := s.trySignIn(c.Request().Context(), guess)
 	switch {
+	case err == nil && p.SecondFactorAt > 0:
+		return s.askCode(c, p, login.Next)
 	case err == nil:
-		if err := s.startSession(c, p); err != nil {
+		if err := s.startSession(c, p, ledger.WithPassword); err != nil {
 			return s.trouble(c, ledger.PersonRecord{}, err)
 		}
 		return c.Redirect(http.StatusSeeOther, login.Next)
@@ -70,11 +72,19 @@ func (s *Server) signIn(c echo.Context) error {
 	}
 	status := http.StatusUnauthorized
 	login.Wrong = errors.Is(err, errNoMatch)
-	if login.WaitSeconds = int(math.Ceil(wait.Seconds())); login.WaitSeconds > 0 {
+	if login.WaitSeconds = waitSeconds(c, wait); login.WaitSeconds > 0 {
 		status = http.StatusTooManyRequests
-		c.Response().Header().Set("Retry-After", strconv.Itoa(login.WaitSeconds))
 	}
 	return render(c, status, views.Login(login))
+}
+
+// waitSeconds is a wait in whole seconds, and tells programs about it.
+func waitSeconds(c echo.Context, wait time.Duration) int {
+	n := int(math.Ceil(wait.Seconds()))
+	if n > 0 {
+		c.Response().Header().Set("Retry-After", strconv.Itoa(n))
+	}
+	return n
 }
 
 var (
@@ -84,13 +94,15 @@ var (
 
 type signInTry struct {
 	email, password string
+	person          string // id of whose second factor is tried; empty: a password
 	from            netip.Addr
 	at              int64
 }
 
 // subjects are what wrong tries are counted against: the address they come
 // from, and the account as seen from there. Counting an account alone would let
-// a stranger lock its owner out from afar.
+// a stranger lock its owner out from afar. Whoever tries codes knows the password,
+// and is no stranger: those count for the account from wherever they come.
 func (g signInTry) subjects() []string {
 	from := g.from.String()
 	if g.from.Is6() { // whoever has one address of a network has all of them
@@ -99,7 +111,11 @@ func (g signInTry) subjects() []string {
 		}
 	}
 	minute := strconv.FormatInt(g.at/neighbourTime.Milliseconds(), 10)
-	return []string{"from " + from + " in minute " + minute, g.email + " from " + from}
+	all := []string{"from " + from + " in minute " + minute, g.email + " from " + from}
+	if g.person != "" {
+		all = append(all, "codes of "+g.person)
+	}
+	return all
 }
 
 // neighbourTime bounds what the wrong tries of others cost somebody who signs in
@@ -129,20 +145,32 @@ func (s *Server) trySignIn(ctx context.Context, g signInTry) (ledger.PersonRecor
 		g.password = ""
 	}
 	if fits(g.password, kept) && readable {
-		for _, subject := range g.subjects() {
-			if err := s.Store.SignInSucceeded(ctx, subject); err != nil {
-				return p, 0, err
-			}
+		if p.SecondFactorAt > 0 {
+			return p, 0, nil // wrong codes are forgotten for a right code only
 		}
-		return p, 0, nil
+		return p, 0, s.forgetTries(ctx, g)
 	}
+	wait, err := s.countTry(ctx, g)
+	return ledger.PersonRecord{}, wait, orError(err, errNoMatch)
+}
+
+func (s *Server) forgetTries(ctx context.Context, g signInTry) error {
+	for _, subject := range g.subjects() {
+		if err := s.Store.SignInSucceeded(ctx, subject); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// countTry counts a wrong one, and says how long to wait for the next.
+func (s *Server) countTry(ctx context.Context, g signInTry) (time.Duration, error) {
 	for _, subject := range g.subjects() {
 		if err := s.Store.SignInFailed(ctx, subject); err != nil {
-			return p, 0, err
+			return 0, err
 		}
 	}
-	wait, err := s.signInWait(ctx, g)
-	return ledger.PersonRecord{}, wait, orError(err, errNoMatch)
+	return s.signInWait(ctx, g)
 }
 
 func (s *Server) signInWait(ctx context.Context, g signInTry) (longest time.Duration, err error) {
@@ -181,7 +209,7 @@ func (s *Server) signInByLink(c echo.Context) error {
 	if email == "" || err != nil {
 		return s.trouble(c, ledger.PersonRecord{}, orError(err, store.ErrNotFound))
 	}
-	if err := s.startSession(c, p); err != nil {
+	if err := s.startSession(c, p, ledger.WithLink); err != nil {
 		return s.trouble(c, ledger.PersonRecord{}, err)
 	}
 	return c.Redirect(http.StatusSeeOther, "/")

@@ -27,10 +27,14 @@ func (s *Server) routePages(e *echo.Echo) {
 
 	e.GET("/login", s.showLogin)
 	e.POST("/login", s.signIn)
+	e.GET("/login/code", s.showCode)
+	e.POST("/login/code", s.signInWithCode)
 	e.POST("/logout", s.signOut)
 	e.GET("/in/:secret", s.signInByLink)
 	e.GET("/setup", s.showSetup)
 	e.POST("/setup", s.setUp)
+	e.GET("/invite/:secret", s.showInvite)
+	e.POST("/invite/:secret", s.acceptInvite)
 
 	e.GET("/", s.signedIn(s.home))
 	e.GET("/counts", s.signedIn(s.counts))
@@ -70,6 +74,8 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
 	e.POST("/exceptions/set-aside", s.signedIn(s.setAside))
 	e.POST("/settings/run-job", s.signedIn(s.runJob))
+	s.routePeople(e)
+	s.routeAccount(e)
 }
 
 func operationPath(id string) string { return "/operations/" + url.PathEscape(id) }
@@ -231,6 +237,8 @@ func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 			back = "/runs"
 		} else if strings.HasPrefix(c.Path(), "/rails") {
 			back = "/rails"
+		} else if strings.HasPrefix(c.Path(), peoplePath) || strings.HasPrefix(c.Path(), accountPath) {
+			back = c.Path()[:strings.LastIndex(c.Path(), "/")]
 		}
 		// Whoever sent it may not have been the person: the page shows nothing of theirs.
 		return render(c, http.StatusForbidden, views.Message(views.CrossSite(s.outside(c), back)))

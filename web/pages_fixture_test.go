@@ -62,7 +62,7 @@ type browser struct {
 // signIn gives a person a browser with a session.
 func (w *world) signIn(p ledger.PersonRecord) browser {
 	w.t.Helper()
-	secret, err := w.Store.StartSession(w.t.Context(), p, "test")
+	secret, err := w.Store.StartSession(w.t.Context(), p, ledger.Session{UserAgent: "test", ProvedWith: ledger.WithPassword})
 	must(w.t, err)
 	return browser{w, p, sessionName + "=" + secret}
 }

@@ -21,8 +21,9 @@ import (
 // Passwords are bounded by length alone: no rule about digits or signs, which
 // only make people write "Password1!".
 const (
-	minPassword = 15 // characters; it is the only factor
-	maxPassword = 200
+	minPassword    = 15 // characters; it is the only factor
+	besidePassword = 8  // beside a second factor, which a guesser does not have
+	maxPassword    = 200
 )
 
 // cost is what one guess costs. 19 MiB twice is what OWASP asks of Argon2id,
@@ -118,16 +119,21 @@ func parsePHC(text string) (a argon, salt, sum []byte, err error) {
 // PasswordProblem says what is wrong with a new password, in a sentence for the
 // one who chose it; empty if it may be used.
 func PasswordProblem(password, email, name string) string {
+	return passwordProblem(password, email, name, minPassword)
+}
+
+// passwordProblem is PasswordProblem for a password of at least so many characters.
+func passwordProblem(password, email, name string, least int) string {
 	password = norm.NFC.String(password)
 	length := utf8.RuneCountInString(password)
 	switch {
 	case !utf8.ValidString(password):
 		return "The password has bytes that are no text. Type it again."
-	case length < minPassword:
-		return fmt.Sprintf("The password has %d characters and needs at least %d. A few words in a row are fine.", length, minPassword)
+	case length < least:
+		return fmt.Sprintf("The password has %d characters and needs at least %d. A few words in a row are fine.", length, least)
 	case length > maxPassword:
 		return fmt.Sprintf("The password has %d characters; at most %d are read.", length, maxPassword)
-	case isCommon(password):
+	case isCommon(password, least):
 		return "That password is on every list of guesses. Choose another; a few words of your own in a row are fine."
 	case isAbout(password, email, name):
 		return "That password is little more than your name, your e-mail or holdfast. Choose another; a few words of your own in a row are fine."
@@ -135,8 +141,13 @@ func PasswordProblem(password, email, name string) string {
 	return ""
 }
 
-// commonPasswords are long ones that guessers try first, a line each, as plain
-// makes them.
+// isShort reports whether a password is good beside a second factor only.
+func isShort(password string) bool {
+	return utf8.RuneCountInString(norm.NFC.String(password)) < minPassword
+}
+
+// commonPasswords are those that guessers try first, long ones before short ones, a
+// line each, as plain makes them.
 //
 //go:embed passwords.txt
 var commonPasswords string
@@ -163,12 +174,12 @@ func plain(s string) string {
 var runsOfKeys = []string{"01234567890123456789012345678901234567890", "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz",
 	"qwertyuiopasdfghjklzxcvbnm", "qwertzuiopasdfghjklyxcvbnm", "azertyuiopqsdfghjklmwxcvbn", "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p"}
 
-func isCommon(password string) bool {
+func isCommon(password string, least int) bool {
 	if repeats(password) {
 		return true
 	}
 	p := plain(password)
-	if utf8.RuneCountInString(p) < minPassword*2/3 {
+	if utf8.RuneCountInString(p) < least*2/3 {
 		return false // most of it is signs, and no list has those
 	}
 	if common()[p] || common()[strings.TrimRight(p, "0123456789")] || repeats(p) {

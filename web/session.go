@@ -3,7 +3,9 @@ package web
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -15,20 +17,26 @@ import (
 
 const sessionName = "holdfast_session"
 
-// sessionCookie holds a session's secret. Lax and not Strict: a link in a mail
-// or chat must not arrive signed out, and no GET decides anything.
 func sessionCookie(r *http.Request, secret string) *http.Cookie {
-	c := &http.Cookie{Name: sessionName, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	return ownCookie(r, sessionName, secret)
+}
+
+// ownCookie holds the secret of a session. Lax and not Strict: a link in a mail
+// or chat must not arrive signed out, and no GET decides anything.
+func ownCookie(r *http.Request, name, secret string) *http.Cookie {
+	c := &http.Cookie{Name: name, Value: secret, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if isHTTPS(r) {
-		c.Name, c.Secure = "__Host-"+sessionName, true
+		c.Name, c.Secure = "__Host-"+name, true
 	}
 	return c
 }
 
 // sessionSecret is what the browser holds; empty if nothing. A page that is
 // served by https believes only the cookie that no other host could have set.
-func sessionSecret(r *http.Request) string {
-	c, err := r.Cookie(sessionCookie(r, "").Name)
+func sessionSecret(r *http.Request) string { return ownSecret(r, sessionName) }
+
+func ownSecret(r *http.Request, name string) string {
+	c, err := r.Cookie(ownCookie(r, name, "").Name)
 	if err != nil {
 		return ""
 	}
@@ -50,19 +58,26 @@ func (s *Server) whoAsks(c echo.Context) (ledger.PersonRecord, error) {
 
 // startSession signs a person in. The session that the browser had ends: its
 // secret may be known to whoever put it there.
-func (s *Server) startSession(c echo.Context, p ledger.PersonRecord) error {
+func (s *Server) startSession(c echo.Context, p ledger.PersonRecord, with ledger.Factor) error {
 	r := c.Request()
 	if old := sessionSecret(r); old != "" {
 		if err := s.Store.EndSession(r.Context(), old); err != nil {
 			return err
 		}
 	}
-	secret, err := s.Store.StartSession(r.Context(), p, cut(r.UserAgent(), 200))
+	secret, err := s.Store.StartSession(r.Context(), p, ledger.Session{UserAgent: cut(r.UserAgent(), 200), Address: addressText(clientAddress(r)), ProvedWith: with})
 	if err != nil {
 		return err
 	}
 	c.SetCookie(sessionCookie(r, secret))
 	return nil
+}
+
+func addressText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
 }
 
 func (s *Server) endSession(c echo.Context) error {
@@ -72,10 +87,14 @@ func (s *Server) endSession(c echo.Context) error {
 			return err
 		}
 	}
-	gone := sessionCookie(r, "")
+	dropCookie(c, sessionName)
+	return nil
+}
+
+func dropCookie(c echo.Context, name string) {
+	gone := ownCookie(c.Request(), name, "")
 	gone.MaxAge = -1
 	c.SetCookie(gone)
-	return nil
 }
 
 // page draws or decides something for a person.
@@ -101,6 +120,9 @@ func (s *Server) known(show page) echo.HandlerFunc {
 			return s.askWho(c)
 		case err != nil:
 			return s.trouble(c, ledger.PersonRecord{}, err)
+		}
+		if p.NeedsLongerPassword() && !strings.HasPrefix(c.Path(), accountPath) && c.Path() != "/confirm" {
+			return c.Redirect(http.StatusSeeOther, accountPath) // nothing of a POST was done
 		}
 		if err := show(c, p); err != nil {
 			return s.trouble(c, p, err)
@@ -140,7 +162,7 @@ func localPath(next string) string {
 		!strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsFunc(next, func(r rune) bool { return r == '\\' || r < ' ' }) {
 		return "/"
 	}
-	if u.Path == "/login" || u.Path == "/logout" || u.Path == "/setup" {
+	if slices.Contains([]string{"/login", "/login/code", "/logout", "/setup", "/confirm"}, u.Path) {
 		return "/"
 	}
 	return u.String()

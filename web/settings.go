@@ -39,6 +39,7 @@ func (s *Server) settings(c echo.Context, p ledger.PersonRecord) error {
 		return err
 	}
 	page.RunJob = mayRunJobs(p)
+	page.ManagePeople, _ = ledger.MayManagePeople(p)
 	if page.Jobs, err = s.listJobs(c, p); err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (j journey) signIn(email string, roles ...string) (cookie string) {
 	j.t.Helper()
 	p, err := j.Store.AddPerson(j.ctx, ledger.PersonRecord{TenantID: "default", Email: email, Roles: roles}, "", ledger.Holder{Kind: ledger.Person, Name: "test"})
 	must(j.t, err)
-	secret, err := j.Store.StartSession(j.ctx, p, "test")
+	secret, err := j.Store.StartSession(j.ctx, p, ledger.Session{UserAgent: "test", ProvedWith: ledger.WithPassword})
 	must(j.t, err)
 	return sessionName + "=" + secret
 }

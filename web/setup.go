@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/mail"
 	"slices"
 	"strings"
 	"sync"
@@ -99,10 +98,10 @@ func (s *Server) setUp(c echo.Context) error {
 	case err != nil:
 		return s.trouble(c, ledger.PersonRecord{}, err)
 	}
-	if err := s.startSession(c, p); err != nil {
+	if err := s.startSession(c, p, ledger.WithPassword); err != nil {
 		return s.trouble(c, ledger.PersonRecord{}, err)
 	}
-	return s.firstHome(c, p)
+	return s.firstHome(c, p, mode == "with-others")
 }
 
 // triesPerCode is how many wrong codes a code survives; the store counts them.
@@ -135,26 +134,16 @@ func (s *Server) codeProblem(err error) string {
 }
 
 func setupProblem(p views.SetupPage, password string) string {
-	address, err := mail.ParseAddress(p.Email)
-	for _, problem := range []string{
-		checkText("The code", p.Code, maxID, true),
-		checkText("A name", p.Name, 100, true),
-		checkText("An e-mail address", p.Email, maxEmail, true),
-	} {
-		if problem != "" {
-			return problem
-		}
+	if problem := checkText("The code", p.Code, maxID, true); problem != "" {
+		return problem
 	}
-	if err != nil || address.Address != p.Email {
-		return "That is no e-mail address: write it like ana@example.com."
-	}
-	return PasswordProblem(password, p.Email, p.Name)
+	return personProblem(p.Name, p.Email, password)
 }
 
 // firstHome is the first page of the first person. The token is on it and
-// nowhere else, so it is drawn at once: after a redirect somebody would have to
-// keep it in between.
-func (s *Server) firstHome(c echo.Context, p ledger.PersonRecord) error {
+// nowhere else, and so is the link that lets a second person in, so it is drawn at
+// once: after a redirect somebody would have to keep them in between.
+func (s *Server) firstHome(c echo.Context, p ledger.PersonRecord, withOthers bool) error {
 	page, err := s.homePage(c, p, views.FormState{})
 	if err != nil {
 		return s.trouble(c, p, err)
@@ -166,6 +155,13 @@ func (s *Server) firstHome(c echo.Context, p ledger.PersonRecord) error {
 		return s.trouble(c, p, err)
 	}
 	page.FirstToken, page.FirstCurl = token, s.firstCurl(c, p.TenantID)
+	if withOthers {
+		_, secret, err := s.Store.Invite(c.Request().Context(), "", []string{"approver"}, p)
+		if err != nil {
+			return s.trouble(c, p, err)
+		}
+		page.InviteLink = inviteLink(c, secret)
+	}
 	return render(c, http.StatusOK, views.Home(page))
 }
 

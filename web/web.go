@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -40,7 +41,8 @@ type Server struct {
 	asking waiting
 	rates  rateLimit
 	setups wrongSetups
-	held   heldFiles // statement files between preview and import
+	held   heldFiles  // statement files between preview and import
+	codes  sync.Mutex // held over a try of a code
 }
 
 // Handler answers every request.

@@ -57,7 +57,7 @@ func MustSignInAgain(o Operation, p PersonRecord, now int64) string {
 	if !o.Asked.StepUp || p.Fresh(now) {
 		return ""
 	}
-	return "This rule asks you to sign in again right before you approve. Sign out, sign in, and approve within 5 minutes."
+	return "This rule asks you to show once more who you are, right before you approve. It is good for 5 minutes."
 }
 
 // refundRoles may say that money was given back, or need not be.
