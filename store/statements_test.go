@@ -66,8 +66,11 @@ func TestARefundIsNeverMatchedWithACharge(t *testing.T) {
 	b := newBench(t)
 	b.bought("a", "pay_a")
 	b.take(b.file("card", "x.csv", b.booked(-4800, ref("ref-a"), kind(ledger.LineRefund)), b.booked(-4800, named("pay_a"), kind(ledger.LineCharge))))
-	for _, l := range b.lines() {
-		b.wantLine(l, ledger.LineUnmatched, ledger.NotOurs, "", "")
+	l := b.lines()
+	b.wantLine(l[0], ledger.LineUnmatched, ledger.NotOurs, "", "")
+	b.wantLine(l[1], ledger.LineUnmatched, ledger.NotOurs, ledger.ByProviderID, "a")
+	if says := l[1].Says(); !strings.Contains(says, "of another kind") {
+		t.Error(says)
 	}
 }
 

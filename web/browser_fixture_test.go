@@ -28,7 +28,8 @@ import (
 const browserRails = `
 rails:
   sandbox: { adapter: sandbox, account: test-card }
-  brisk: { adapter: sandbox, account: test-brisk, timeout: 1s, quiet: 1s, dedupe: { by: none }, LOOKUP, STATEMENT }
+  brisk: { adapter: sandbox, account: test-brisk, timeout: 1s, quiet: 1s, dedupe: { by: none }, LOOKUP,
+    statement: { format: csv, amounts: minor, columns: { id: id, amount: amount, currency: currency, date: created_at, reference: reference, stamp: operation, counterparty: recipient } } }
   slow: { adapter: sandbox, account: test-slow, timeout: 1s, quiet: 12s, dedupe: { by: none }, LOOKUP }
 action_types:
   pay: { rail: sandbox, effect: charge, schema: SCHEMA, overlap: { mode: hold, window: 24h } }
@@ -46,8 +47,7 @@ const (
 // startBrowserJourney is a journey with people who have passwords.
 func startBrowserJourney(t *testing.T) journey {
 	t.Helper()
-	j := startJourney(t, journeyConfig(browserRails, "LOOKUP", `lookup: { path: "/payments?operation={order_id}", items: /data }`,
-		"STATEMENT", `statement: { format: csv, amounts: minor, columns: { id: id, amount: amount, currency: currency, date: created_at, reference: reference, stamp: operation, counterparty: recipient } }`))
+	j := startJourney(t, journeyConfig(browserRails, "LOOKUP", `lookup: { path: "/payments?operation={order_id}", items: /data }`))
 	for _, email := range []string{ana, jon} {
 		name, _, _ := strings.Cut(email, "@")
 		must(t, j.CreateUser(t.Context(), UserOptions{Tenant: dispatch.DefaultTenant, Email: email, Name: strings.ToUpper(name[:1]) + name[1:],

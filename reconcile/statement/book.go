@@ -38,8 +38,9 @@ type effect struct {
 }
 
 // effectKinds are by the beginning of an id, which says what the effect is in
-// both lists; those that are not here move no money.
-var effectKinds = map[string]ledger.LineKind{"pay_": ledger.LineCharge, "ref_": ledger.LineRefund}
+// both lists; those that are not here move no money. A payment may be a charge or a
+// payout: the provider does not know whose money it moves.
+var effectKinds = map[string]ledger.LineKind{"pay_": "", "ref_": ledger.LineRefund}
 
 func readBook(text []byte, o Options) (ledger.Statement, error) {
 	d, err := newDraft("sandbox book", o)
@@ -64,11 +65,11 @@ func readBook(text []byte, o Options) (ledger.Statement, error) {
 	}
 	still := 0
 	for i, e := range append(b.Effects, b.Data...) {
-		kind := effectKinds[prefix(e.ID)]
-		if kind == "" && (e.ID == "" || e.Amount != nil) {
+		kind, moves := effectKinds[prefix(e.ID)]
+		if !moves && (e.ID == "" || e.Amount != nil) {
 			return ledger.Statement{}, refuse(i+1, "id", "%q is the id of no effect that is known.", short(e.ID))
 		}
-		if kind == "" {
+		if !moves {
 			still++
 			continue
 		}
@@ -96,7 +97,9 @@ func readBook(text []byte, o Options) (ledger.Statement, error) {
 		d.Lines = append(d.Lines, l)
 	}
 	d.leftOut(still, "effect", "that moved no money (mail, records)")
-	d.sayTheSign()
+	if len(d.Lines) > 0 {
+		d.note("The book does not say whether a payment came in or went out: it is shown as money in.")
+	}
 	return d.finish(false)
 }
 

@@ -95,7 +95,26 @@ func (l KeptLine) Judge(all []MatchCandidate) LineVerdict {
 	case LineFee, LinePayout, LineAdjustment: // of every account
 		return LineVerdict{State: LineUnmatched}
 	}
-	return LineVerdict{State: LineUnmatched, Finding: NotOurs}
+	return l.disowned(all)
+}
+
+// disowned is the verdict of a line that nothing fits. Where it has the id of an
+// operation all the same and is of another kind, a person is told which one: that
+// it was not paid through here would be more than is known.
+func (l KeptLine) disowned(all []MatchCandidate) LineVerdict {
+	v := LineVerdict{State: LineUnmatched, Finding: NotOurs}
+	if l.Kind == LineRefund || l.Kind == LineDispute { // of a charge, and counted with it
+		return v
+	}
+	for _, c := range all {
+		byName := c.Rule != ByReference && c.Rule != ByAmountDate
+		if byName && c.Operation.Terms.HasAmount && !slices.Contains(l.NotThis, c.Operation.OperationID) {
+			v.Rule, v.Operation = c.Rule, &c.Operation
+			v.Sentence = fmt.Sprintf("It has the %s of %s, and is of another kind: a person compares the two.", c.Rule.words(), c.Operation.OperationID)
+			return v
+		}
+	}
+	return v
 }
 
 // Says is the sentence about a line. Of lines that are nothing of ours, which
