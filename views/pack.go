@@ -3,7 +3,6 @@ package views
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -62,11 +61,6 @@ func PackPolicy() string {
 // of it is anybody's text.
 func packBlock(k KeptBytes) templ.Component {
 	return templ.Raw("<pre id=\"" + k.Name + "\" class=\"b64\">\n" + base64Lines(k.Body) + "</pre>")
-}
-
-func packSum(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }
 
 const packStyle = `body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#16202a;background:#fff}

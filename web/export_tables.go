@@ -17,8 +17,19 @@ var operationExport = []string{"operation_id", "order_id", "status", "reason", "
 	"recipient", "reference", "customer", "agent", "run_id", "step", "attempts", "receipt_id", "receipt_amount", "receipt_amount_minor", "receipt_currency",
 	"duplicate_of", "replaces", "created_at", "confirmed_at", "updated_at", "fingerprint"}
 
-func operationRows(ctx context.Context, t *takeout, row func(cells) error) error {
+// operations walks through what the filters name. Whoever may not see a value can't
+// find by it either.
+func (t *takeout) operations(ctx context.Context, each func(o ledger.Operation, confirmedAt int64) error) error {
 	return t.Store.WalkOperations(ctx, t.who.TenantID, t.filter, func(o ledger.Operation, confirmedAt int64) error {
+		if t.keepsFrom(t.who, o, t.filter.Search) || t.keepsFrom(t.who, o, t.filter.Reference) {
+			return nil
+		}
+		return each(o, confirmedAt)
+	})
+}
+
+func operationRows(ctx context.Context, t *takeout, row func(cells) error) error {
+	return t.operations(ctx, func(o ledger.Operation, confirmedAt int64) error {
 		o = t.veil(t.who, o)
 		var c cells
 		var amount *int64
@@ -47,7 +58,7 @@ func operationRows(ctx context.Context, t *takeout, row func(cells) error) error
 }
 
 func operationBook(ctx context.Context, t *takeout, each func(ledger.BookEntry) error) error {
-	return t.Store.WalkOperations(ctx, t.who.TenantID, t.filter, func(o ledger.Operation, confirmedAt int64) error {
+	return t.operations(ctx, func(o ledger.Operation, confirmedAt int64) error {
 		if _, money := ledger.BookOperation(o, confirmedAt); !money {
 			return nil
 		}
@@ -68,6 +79,9 @@ func refundRows(ctx context.Context, t *takeout, row func(cells) error) error {
 	return t.Store.WalkRefunds(ctx, t.who.TenantID, t.owed, func(e ledger.RefundOwed) error {
 		if err := t.veilRefund(ctx, &e); err != nil {
 			return err
+		}
+		if t.owed.Customer != "" && e.Customer != t.owed.Customer { // it was hidden just now
+			return nil
 		}
 		var c cells
 		c.text(e.ID, string(e.Direction), string(e.Status), string(e.Cause), e.Rail, e.Customer, e.Currency)

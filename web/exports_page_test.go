@@ -172,6 +172,11 @@ func TestAViewerTakesOutNoMoreThanThePagesShow(t *testing.T) {
 			}
 		}
 	}
+	for _, path := range []string{"/exports/operations.csv?q=acct_secret", "/exports/refunds.csv?customer=cus_secret"} {
+		if all, found := strings.Count(finance.file(path), "\n"), strings.Count(viewer.file(path), "\n"); all != 2 || found != 1 {
+			t.Errorf("%s: %d lines for finance, and %d for a viewer who may not see the value", path, all, found)
+		}
+	}
 	file := onDisk(t, "veiled.hledger", viewer.file("/exports/journal.hledger"))
 	_, err = checker(t, "hledger", "-f", file, "check", "--strict")
 	must(t, err)

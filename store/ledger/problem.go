@@ -49,7 +49,7 @@ var Problems = []Problem{
 		"It cannot be taken back any more: it was sent, or has ended. Wait for its outcome at the poll address. Do not create a new operation for this purchase."},
 	{"body_too_large", "The body is too large", 413, NextFixRequest, false,
 		"Keep the body within 256 KiB. Nothing was recorded or sent."},
-	{"media_type", "The body is not declared as JSON", 415, NextFixRequest, false,
+	{"media_type", "The media type is not accepted", 415, NextFixRequest, false,
 		"Send Content-Type: application/json. Nothing was recorded or sent."},
 	{"invalid_payload", "The payload breaks the action type's schema", 422, NextFixRequest, false,
 		"Correct the members that are listed and send the payload under the same operation_id. Nothing was recorded or sent."},
