@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,11 +129,16 @@ func TestCase160ARecordThatComesInBetweenTwoPagesIsNotAbsent(t *testing.T) {
 	} {
 		t.Run(c.claim, func(t *testing.T) {
 			pages := []string{list(true, record("c", "ord_other"), record("b", "ord_other")), list(false, record("a", "ord_other")), c.again}
+			var turning sync.Mutex // each page comes over a connection of its own
 			p := newProvider(t, func(p *provider, conn *net.TCPConn) {
-				if p.request(conn) != nil {
-					io.WriteString(conn, pages[0])
-					pages = pages[1:]
+				if p.request(conn) == nil {
+					return
 				}
+				turning.Lock()
+				page := pages[0]
+				pages = pages[1:]
+				turning.Unlock()
+				io.WriteString(conn, page)
 			})
 			r := mustRail(t, with(card(p.url), func(k *Config) {
 				n := 20
