@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 
 	"holdfast/reconcile/statement"
 	"holdfast/store"
@@ -26,6 +27,7 @@ type Upload struct {
 	Name     string
 	Data     []byte
 	Answers  map[string]string // to what the file leaves open, by the key of the question
+	Anew     bool              // forget what was answered of files with this header before
 	By       ledger.Holder
 	Progress func(done, of int) // may be nil
 }
@@ -43,12 +45,13 @@ func (s *Scheduler) PreviewStatement(ctx context.Context, u Upload) (store.State
 // ImportStatement reads a file and takes it in. What a person answered is kept
 // for the next file with the same header.
 func (s *Scheduler) ImportStatement(ctx context.Context, u Upload) (store.StatementImported, error) {
+	said := len(u.Answers) > 0 || u.Anew
 	f, err := s.readStatement(ctx, &u)
 	if err != nil {
 		return store.StatementImported{}, err
 	}
 	done, err := s.Store.ImportStatement(ctx, f)
-	if err == nil && len(u.Answers) > 0 {
+	if err == nil && said {
 		err = s.Store.KeepMapping(ctx, u.Tenant, u.Rail, headerOf(u.Data), u.Answers, u.By)
 	}
 	return done, err
@@ -59,18 +62,11 @@ func (s *Scheduler) readStatement(ctx context.Context, u *Upload) (store.Stateme
 	if t == nil || t.Rails[u.Rail] == nil {
 		return store.StatementFile{}, ErrNoRail
 	}
-	kept, err := s.Store.Mapping(ctx, u.Tenant, u.Rail, headerOf(u.Data))
-	if err != nil {
+	if err := s.recall(ctx, u); err != nil {
 		return store.StatementFile{}, err
 	}
-	for key, value := range u.Answers {
-		if kept == nil {
-			kept = map[string]string{}
-		}
-		kept[key] = value
-	}
 	st, err := statement.Read(u.Data, statement.Options{Name: u.Name, Rail: u.Rail, Mapping: t.RailConfigs[u.Rail].Statement,
-		Currencies: t.Rulebook.Currencies, Answers: kept})
+		Currencies: t.Rulebook.Currencies, Answers: u.Answers})
 	if err != nil {
 		return store.StatementFile{}, err
 	}
@@ -79,6 +75,28 @@ func (s *Scheduler) readStatement(ctx context.Context, u *Upload) (store.Stateme
 	}
 	sum := sha256.Sum256(u.Data)
 	return store.StatementFile{TenantID: u.Tenant, Rail: u.Rail, Name: u.Name, SHA256: hex.EncodeToString(sum[:]), Statement: st, By: u.By, Progress: u.Progress}, nil
+}
+
+// recall adds what was answered of files with this header before; what is said
+// now counts first.
+func (s *Scheduler) recall(ctx context.Context, u *Upload) error {
+	if u.Anew {
+		return nil
+	}
+	all, err := s.Store.Mapping(ctx, u.Tenant, u.Rail, headerOf(u.Data))
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	maps.Copy(all, u.Answers)
+	u.Answers = all
+	return nil
+}
+
+// NamedByHand reports whether a person named the columns of this file, or of one
+// with its header before.
+func (s *Scheduler) NamedByHand(ctx context.Context, u Upload) (bool, error) {
+	err := s.recall(ctx, &u)
+	return statement.NamesColumns(u.Answers), err
 }
 
 // headerOf is the fingerprint of a file's first line: files of one export have

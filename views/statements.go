@@ -65,7 +65,10 @@ type PreviewPage struct {
 	New        int
 	First      []ledger.StatementLine
 	Question   *FileQuestion
+	Columns    *FileColumns
 	Refused    *FileRefusal
+	Form       FormState
+	ByHand     bool // a person named its columns
 }
 
 // FileQuestion is what only a person can tell about a file.

@@ -61,8 +61,12 @@ func (s *Server) importFile(c echo.Context, p ledger.PersonRecord) error {
 	if !ok {
 		return render(c, http.StatusGone, views.Message(views.UploadGone(f)))
 	}
-	if key := typed(c, "key"); key != "" {
-		s.held.answer(typed(c, "upload"), cut(key, 40), cut(typed(c, "answer"), maxID))
+	switch key := typed(c, "key"); key {
+	case "":
+	case "columns":
+		return s.nameColumns(c, p, held)
+	default:
+		s.held.answer(typed(c, "upload"), map[string]string{cut(key, 40): cut(typed(c, "answer"), maxID)})
 		return c.Redirect(http.StatusSeeOther, previewPath(typed(c, "upload")))
 	}
 	if typed(c, "sha256") != held.sha256 {
@@ -131,7 +135,7 @@ func (s *Server) readUpload(c echo.Context, p ledger.PersonRecord) (held heldFil
 }
 
 func (f heldFile) upload(p ledger.PersonRecord) reconcile.Upload {
-	return reconcile.Upload{Tenant: f.tenant, Rail: f.rail, Account: f.account, Name: f.name, Data: f.data, Answers: maps.Clone(f.answers),
+	return reconcile.Upload{Tenant: f.tenant, Rail: f.rail, Account: f.account, Name: f.name, Data: f.data, Answers: maps.Clone(f.answers), Anew: f.anew,
 		By: ledger.Holder{Kind: ledger.Person, Name: p.Email}}
 }
 
@@ -149,14 +153,22 @@ func (s *Server) preview(c echo.Context, p ledger.PersonRecord) error {
 	if !ok {
 		return render(c, http.StatusGone, views.Message(views.UploadGone(f)))
 	}
-	page := views.PreviewPage{Frame: f, Upload: id, SHA256: held.sha256, Rail: held.rail, Name: held.name, Until: held.until}
+	return s.drawPreview(c, p, f, id, held, views.FormState{})
+}
+
+func (s *Server) drawPreview(c echo.Context, p ledger.PersonRecord, f views.Frame, id string, held heldFile, form views.FormState) error {
+	page := views.PreviewPage{Frame: f, Upload: id, SHA256: held.sha256, Rail: held.rail, Name: held.name, Until: held.until, Form: form}
+	var err error
+	if page.ByHand, err = s.Scheduler.NamedByHand(c.Request().Context(), held.upload(p)); err != nil {
+		return err
+	}
 	seen, err := s.Scheduler.PreviewStatement(c.Request().Context(), held.upload(p))
 	page.Import, page.New, page.First = seen.Import, seen.New, seen.First
 	if err != nil && !fileTrouble(err, &page) {
 		return err
 	}
 	status := http.StatusOK
-	if err != nil {
+	if err != nil || form.Problem != "" {
 		status = http.StatusUnprocessableEntity
 	}
 	return render(c, status, views.Preview(page))
@@ -169,6 +181,10 @@ func fileTrouble(err error, page *views.PreviewPage) bool {
 		for _, choice := range q.Choices {
 			page.Question.Choices = append(page.Question.Choices, views.FileChoice{Value: choice.Value, Label: choice.Label})
 		}
+		return true
+	}
+	if u, ok := errors.AsType[*statement.Unnamed](err); ok {
+		page.Columns = fileColumns(u)
 		return true
 	}
 	if r, ok := errors.AsType[*statement.Refusal](err); ok {

@@ -33,6 +33,7 @@ type heldFile struct {
 	data     []byte
 	sha256   string
 	answers  map[string]string
+	anew     bool // what was answered of such files before is forgotten
 	until    int64
 	received int64
 }
@@ -92,12 +93,21 @@ func (h *heldFiles) find(id string, session [sha256.Size]byte, tenant string, no
 	return held, true
 }
 
-// answer keeps what a person says about a held file.
-func (h *heldFiles) answer(id, key, value string) {
+// answer adds what a person says about a held file.
+func (h *heldFiles) answer(id string, answers map[string]string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if f := h.all[id]; f != nil {
-		f.answers[key] = value
+		maps.Copy(f.answers, answers)
+	}
+}
+
+// forget takes back all that was said about a held file, and about those before it.
+func (h *heldFiles) forget(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.all[id]; f != nil {
+		f.answers, f.anew = map[string]string{}, true
 	}
 }
 

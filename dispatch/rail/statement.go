@@ -95,17 +95,26 @@ func (f *findings) statementColumns(s Statement) {
 	if s.Format != "csv" || s.Columns == nil {
 		return
 	}
+	if key, sentence := s.Missing(); sentence != "" {
+		f.add("statement."+key, "%s", sentence)
+	}
+}
+
+// Missing says what a table needs before its lines can be read, and under which
+// key; nothing where it names enough of its columns.
+func (s Statement) Missing() (key, sentence string) {
 	has := func(name string) bool { return s.Columns[name] != "" }
 	switch {
 	case !has("date"):
-		f.add("statement.columns.date", "is missing; a line without a day is none")
+		return "columns.date", "is missing; a line without a day is none"
 	case has("amount") == (has("debit") || has("credit")):
-		f.add("statement.columns.amount", "is needed, or else debit and credit, but not both")
+		return "columns.amount", "is needed, or else debit and credit, but not both"
 	case has("debit") != has("credit"):
-		f.add("statement.columns.debit", "and credit go together")
+		return "columns.debit", "and credit go together"
 	case has("indicator") && !has("amount"):
-		f.add("statement.columns.indicator", "says which way an amount went; debit and credit say so already")
+		return "columns.indicator", "says which way an amount went; debit and credit say so already"
 	case !has("currency") && s.Currency == "":
-		f.add("statement.columns.currency", "is missing; name the column, or write the file's one currency under statement.currency")
+		return "columns.currency", "is missing; name the column, or write the file's one currency under statement.currency"
 	}
+	return "", ""
 }

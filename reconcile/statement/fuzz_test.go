@@ -94,6 +94,8 @@ func FuzzReadCSV(f *testing.F) {
 			{Format: "csv", Currency: "JPY", Encoding: "windows-1252", TimeZone: "America/Los_Angeles", Columns: map[string]string{"date": "Date", "debit": "Amount", "credit": "Ref"}}} {
 			holds(t, data, Options{Name: "f", Rail: "r", Mapping: m})
 		}
+		holds(t, data, Options{Name: "f", Rail: "r"})
+		holds(t, data, Options{Name: "f", Rail: "r", Answers: said(plainMapping)})
 	})
 }
 

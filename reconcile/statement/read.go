@@ -68,6 +68,9 @@ func (o Options) expects(format, kind string) error {
 // readCSV finds out whose table it is by its header.
 func readCSV(text []byte, o Options) (ledger.Statement, error) {
 	m := o.Mapping
+	if key, trouble := m.Missing(); o.named() && trouble != "" {
+		return ledger.Statement{}, o.unnamed(text, key, trouble)
+	}
 	if m.Format == "camt053" || m.Format == "sandbox" {
 		return ledger.Statement{}, o.expects("csv", "neither XML nor JSON")
 	}
@@ -102,7 +105,7 @@ func readCSV(text []byte, o Options) (ledger.Statement, error) {
 		t, err := readTable(text, m.Delimiter, d.fits, false)
 		if none, ok := errors.AsType[*noHeader](err); ok {
 			if d.format == m.Format && d.format != "csv" || d.format == "paypal" {
-				return ledger.Statement{}, o.unknown(none)
+				return ledger.Statement{}, o.unknown(text, none)
 			}
 			continue
 		}
@@ -117,8 +120,11 @@ func readCSV(text []byte, o Options) (ledger.Statement, error) {
 	panic("unreachable: the last table was looked for")
 }
 
-func (o Options) unknown(none *noHeader) error {
-	if o.Mapping.Columns != nil {
+func (o Options) unknown(text []byte, none *noHeader) error {
+	switch {
+	case o.named():
+		return o.unnamed(text, "columns", "were named of another file: not all of them stand in this one")
+	case o.Mapping.Columns != nil:
 		var want []string
 		for _, name := range rail.StatementColumns {
 			if title := o.Mapping.Columns[name]; title != "" {
@@ -126,14 +132,23 @@ func (o Options) unknown(none *noHeader) error {
 			}
 		}
 		return refuse(0, "", "No line of the file is the header: the columns %s are wanted, and these were seen: %s. Change statement.columns, or export with a header.", strings.Join(want, ", "), none.columns())
+	case o.Mapping.Format == "" || o.Mapping.Format == "csv":
+		return o.unnamed(text, "", "")
 	}
-	return refuse(0, "", "No reader knows this file. These columns were seen: %s. Name them under statement.columns of the rail %s.", none.columns(), o.Rail)
+	return refuse(0, "", "No reader knows this file. These columns were seen: %s. The statements of the rail %s are %s by its configuration.", none.columns(), o.Rail, o.Mapping.Format)
 }
 
 // answer puts a person's answers where the mapping is silent.
 func (o *Options) answer() error {
+	configured := o.Mapping.Columns != nil
 	for _, key := range slices.Sorted(maps.Keys(o.Answers)) {
 		value := o.Answers[key]
+		if name, ok := strings.CutPrefix(key, columnKey); ok && slices.Contains(rail.StatementColumns, name) {
+			if !configured {
+				o.name(name, value)
+			}
+			continue
+		}
 		var place *string
 		var known []string
 		m := &o.Mapping
@@ -148,8 +163,20 @@ func (o *Options) answer() error {
 			place, known = &m.Amounts, []string{amountsMinor, amountsDecimal}
 		case "account":
 			place = &m.Account
+		case "currency":
+			place, value = &m.Currency, strings.ToUpper(value)
+			if _, ok := o.Currencies.Digits(value); !ok {
+				return refuse(0, "", "%q is not a currency that is known. Use an ISO 4217 code, or configure it.", short(value))
+			}
+		case "time_zone":
+			place = &m.TimeZone
+			if _, err := time.LoadLocation(value); err != nil || value == "Local" {
+				return refuse(0, "", "%q is not the name of a time zone, such as Europe/Berlin.", short(value))
+			}
+		case "header":
+			place, known = &m.Header, []string{"none"}
 		default:
-			return refuse(0, "", "%q is no question that a file asks; there are account, amounts, dates, decimal and sign.", short(key))
+			return refuse(0, "", "%q is no question that a file asks; there are account, amounts, columns, currency, dates, decimal, header, sign and time_zone.", short(key))
 		}
 		if known != nil && !slices.Contains(known, value) {
 			return refuse(0, "", "%q is no answer to %s; there are %s.", short(value), key, strings.Join(known, ", "))

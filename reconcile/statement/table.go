@@ -34,9 +34,7 @@ var delimiters = map[string]rune{",": ',', ";": ';', "|": '|', "tab": '\t'}
 // delimiter that may be, and reads the rows below it. fits gives nil where the
 // row is no header.
 func readTable(text []byte, delimiter string, fits func(titles []string) bool, headless bool) (*table, error) {
-	if !bytes.Contains(text, []byte("\n")) {
-		text = bytes.ReplaceAll(text, []byte("\r"), []byte("\n")) // as old spreadsheets end a line
-	}
+	text = lineEnds(text)
 	try := []string{delimiter}
 	if delimiter == "" {
 		try = []string{",", ";", "tab", "|"}
@@ -55,6 +53,14 @@ func readTable(text []byte, delimiter string, fits func(titles []string) bool, h
 		}
 	}
 	return nil, &noHeader{seen}
+}
+
+// lineEnds turns the line ends of old spreadsheets into today's.
+func lineEnds(text []byte) []byte {
+	if bytes.Contains(text, []byte("\n")) {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte("\r"), []byte("\n"))
 }
 
 func cmpOr(a, b string) string {
