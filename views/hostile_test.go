@@ -143,7 +143,7 @@ func everywhere(t testing.TB, s string) []drawn {
 		drawn{"preview", views.Preview(views.PreviewPage{Frame: f, Name: s, Rail: s, Import: file, First: []ledger.StatementLine{l.StatementLine}})},
 		drawn{"preview refused", views.Preview(views.PreviewPage{Frame: f, Name: s, Rail: s, Refused: &views.FileRefusal{Line: 1, Column: s, Sentence: s}})},
 		drawn{"preview asked", views.Preview(views.PreviewPage{Frame: f, Name: s, Rail: s, Question: &views.FileQuestion{Key: s, Ask: s, Sentence: s, Choices: []views.FileChoice{{Value: s, Label: s}}}})},
-		drawn{"preview unnamed", views.Preview(views.PreviewPage{Frame: f, Name: s, Rail: s, Columns: &views.FileColumns{Trouble: s, Names: []string{s}, Columns: []views.FileColumn{{Title: s, Sample: []string{s}, Holds: s}}}})},
+		drawn{"preview unnamed", views.Preview(views.PreviewPage{Frame: f, Name: s, Rail: s, Columns: &views.FileColumns{Trouble: s, Names: []string{"date"}, Columns: []views.FileColumn{{Title: s, Sample: []string{s}, Holds: s}}}})},
 		drawn{"desk", views.Desk(views.DeskPage{Frame: f, Statement: file, State: ledger.LineSetAside, Lines: []views.StatementRow{line}, Operations: []ledger.Operation{o}, Match: yes, Answer: yes, Undo: yes,
 			Form: views.FormState{Act: "match", Problem: s, Values: map[string]string{"explained": s}}})},
 		drawn{"closing", views.Closing(views.ClosingPage{Frame: f, Account: views.StatementAccount{Rail: s, Account: s}, Zone: time.UTC, Open: []views.StatementRow{line}, Close: yes,
