@@ -33,9 +33,7 @@ func (s *Store) ReportPeriod(ctx context.Context, tenant, rail, account string, 
 	if r.ClosedFrom, err = s.closedUntil(ctx, tenant, rail, account); err != nil {
 		return r, err
 	}
-	if err = s.readers.QueryRowContext(ctx, `
-		select coalesce(max(to_at), 0) from statements where tenant_id = $1 and rail = $2 and account = $3 and visible_at > 0 and undone_at = 0`,
-		tenant, rail, account).Scan(&r.ReachesTo); err != nil {
+	if r.ReachesTo, err = s.reachesTo(ctx, tenant, rail, account); err != nil {
 		return r, err
 	}
 	f := ExceptionFilter{Rail: rail, Account: account, Before: until, Limit: 100}
@@ -47,6 +45,14 @@ func (s *Store) ReportPeriod(ctx context.Context, tenant, rail, account string, 
 	}
 	r.PeriodSheet, err = s.sheet(ctx, tenant, rail, account, r.ClosedFrom, until)
 	return r, err
+}
+
+// reachesTo is up to when the statements of an account go; zero: it has none.
+func (s *Store) reachesTo(ctx context.Context, tenant, rail, account string) (at int64, err error) {
+	err = s.readers.QueryRowContext(ctx, `
+		select coalesce(max(to_at), 0) from statements where tenant_id = $1 and rail = $2 and account = $3 and visible_at > 0 and undone_at = 0`,
+		tenant, rail, account).Scan(&at)
+	return at, err
 }
 
 func (s *Store) sheet(ctx context.Context, tenant, rail, account string, from, until int64) (p ledger.PeriodSheet, err error) {
@@ -104,6 +110,11 @@ func (s *Store) ClosePeriod(ctx context.Context, tenant, rail, account string, u
 		return PeriodReport{}, err
 	}
 	defer s.lockAccount(StatementFile{TenantID: tenant, Rail: rail, Statement: ledger.Statement{Account: account}})()
+	if at, err := s.reachesTo(ctx, tenant, rail, account); err != nil {
+		return PeriodReport{}, err
+	} else if at == 0 { // who names no account of theirs sets nothing going
+		return PeriodReport{}, ErrNotFound
+	}
 	if _, err := s.MatchStatements(ctx); err != nil {
 		return PeriodReport{}, err
 	}
