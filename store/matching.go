@@ -333,6 +333,12 @@ func (t *tx) fillCandidates(l ledger.KeptLine, all []ledger.MatchCandidate) erro
 			return err
 		}
 		c.Taken = taken
+		if c.Against, err = t.lineAgainst(o, l); err != nil {
+			return err
+		}
+		if c.Against == nil && taken != nil && (taken.Amount < 0) != (l.Amount < 0) {
+			c.Against = taken
+		}
 		if c.Rule != ledger.ByReference {
 			continue
 		}
@@ -370,6 +376,20 @@ func (t *tx) lineOf(o ledger.Operation, but ledger.KeptLine) (*ledger.KeptLine, 
 		return nil, nil
 	}
 	return &l, err
+}
+
+// lineAgainst is a line of the same operation that went the other way than this
+// one, where the file says of neither that it takes something back.
+func (t *tx) lineAgainst(o ledger.Operation, l ledger.KeptLine) (*ledger.KeptLine, error) {
+	other, err := scanLine(t.row(`
+		select `+prefixed("l", lineColumns)+` from statement_lines l join statements s on `+visible+`
+		where l.tenant_id = $1 and l.operation_id = $2 and l.operation_id <> '' and l.rail = $3 and l.id <> $4 and l.state <> 'set_aside'
+		  and (l.amount < 0) <> ($5 < 0) and l.kind not in ('refund', 'dispute', 'adjustment', 'fee')
+		order by l.id limit 1`, o.TenantID, o.OperationID, l.Rail, l.ID, l.Amount))
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	return &other, err
 }
 
 func (t *tx) addMatch(m ledger.StatementMatch) error {

@@ -227,6 +227,56 @@ func TestAnEffectTooManyOpensARefundOnce(t *testing.T) {
 	b.wantOwed("pay_2 duplicate_charge 4800", "wire_5 late_effect 4800")
 }
 
+// A file that does not say of what kind its lines are shows a charge, and the same
+// money going back: nothing of it is an effect too many, whichever comes first.
+func TestMoneyThatWentTheOtherWayIsNoSecondEffect(t *testing.T) {
+	for name, lines := range map[string]func(b *bench, o ledger.Operation) []ledger.StatementLine{
+		"in, then out": func(b *bench, o ledger.Operation) []ledger.StatementLine {
+			return []ledger.StatementLine{b.booked(4800, named("pay_1")), b.booked(-4800, named("back_1"), ref("ref-op")), b.booked(-4800, named("back_2"), stamped(o))}
+		},
+		"out, then in": func(b *bench, o ledger.Operation) []ledger.StatementLine {
+			return []ledger.StatementLine{b.booked(-4800, named("back_1"), stamped(o)), b.booked(4800, named("pay_1"), stamped(o))}
+		},
+		"a part": func(b *bench, o ledger.Operation) []ledger.StatementLine {
+			return []ledger.StatementLine{b.booked(4800, named("pay_1")), b.booked(-1000, named("back_1"), stamped(o)), b.booked(-1000, named("pay_1"), called("x"))}
+		},
+	} {
+		b := newBench(t)
+		o := b.bought("op", "pay_1")
+		b.take(b.file("card", name, lines(b, o)...))
+		b.match()
+		b.wantOwed()
+		for _, l := range b.lines() {
+			if l.Amount > 0 {
+				b.wantLine(l, ledger.LineMatched, "", ledger.ByProviderID, "op")
+			} else {
+				b.wantLine(l, ledger.LineUnmatched, ledger.LineContradicts, l.Rule, "op")
+			}
+		}
+	}
+}
+
+// The same of an operation that was rejected and happened after all: what came in
+// is owed, and what went back is not owed once more.
+func TestALateEffectThatWentBackIsOwedOnce(t *testing.T) {
+	b := newBench(t)
+	no := b.settle(b.sent("no", charge), refused)
+	b.take(b.file("card", "x.csv", b.booked(4800, named("pay_1"), stamped(no)), b.booked(-4800, named("back_1"), stamped(no))))
+	b.match()
+	b.wantOwed("pay_1 late_effect 4800")
+}
+
+// A payout that came back is no second payout.
+func TestAPayoutThatCameBackIsNotOwedToUs(t *testing.T) {
+	b := newBench(t)
+	m := b.sent("op", wire)
+	o := b.settle(m, found(m.Operation, "wire_1"))
+	b.take(b.file("bank", "x.csv", b.booked(-4800, named("wire_1"), stamped(o)), b.booked(4800, named("wire_1b"), stamped(o)), b.booked(4800, named("wire_1c"), stamped(o))))
+	b.match()
+	b.wantOwed()
+	b.wantLine(b.lines()[1], ledger.LineUnmatched, ledger.LineContradicts, ledger.ByStamp, "op")
+}
+
 // Three lists tell of one effect: the exception of the operation, the line of the
 // statement, and the entry. Who settles the entry has answered the other two.
 func TestSettlingAnEntryAnswersItsLineAndItsException(t *testing.T) {

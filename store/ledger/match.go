@@ -41,6 +41,8 @@ type MatchCandidate struct {
 	Owed      bool // the line is an effect of it for which a refund is owed already
 	// Taken is the line that is this operation already; nil: none is.
 	Taken *KeptLine
+	// Against is another line of this operation that went the other way; nil: none did.
+	Against *KeptLine
 	// Rivals is how many other lines of the rail have the same reference and amount.
 	Rivals int
 }
@@ -168,6 +170,8 @@ func (l KeptLine) judgeBy(rule MatchRule, of []MatchCandidate) LineVerdict {
 	case c.Owed:
 		return LineVerdict{State: LineUnmatched, Finding: TwiceOnStatement, Rule: rule, Operation: &c.Operation,
 			Sentence: fmt.Sprintf("It is an effect of %s for which a refund is owed already.", c.Operation.OperationID)}
+	case c.Against != nil && (rule != ByProviderID || c.Against.State == LineMatched): // else this is the receipt itself
+		return l.wentTheOtherWay(rule, c)
 	case !strings.EqualFold(l.Currency, c.Operation.Terms.Currency) && c.Operation.Terms.Currency != "",
 		!l.showsAmount(c.Operation):
 		return l.differs(rule, c)
@@ -192,6 +196,15 @@ func (l KeptLine) judgeBy(rule MatchRule, of []MatchCandidate) LineVerdict {
 	}
 	return LineVerdict{State: LineMatched, Rule: rule, Operation: &c.Operation, Agrees: true, Difference: l.difference(c.Operation),
 		Sentence: fmt.Sprintf("Same %s.", rule.words())}
+}
+
+// wentTheOtherWay is a line beside one of the same operation that went the other
+// way: the one paid, the other took it back, and a file that does not say of what
+// kind its lines are leaves open which. An effect too many it is not.
+func (l KeptLine) wentTheOtherWay(rule MatchRule, c MatchCandidate) LineVerdict {
+	return LineVerdict{State: LineUnmatched, Finding: LineContradicts, Rule: rule, Operation: &c.Operation, Evidence: !c.Operation.Status.Final(),
+		Sentence: fmt.Sprintf("It has the %s of %s, as line %d of %s has, and went the other way: one of them takes back what the other paid. A person says which; nothing was counted.",
+			rule.words(), c.Operation.OperationID, c.Against.Number, Currencies{}.Format(c.Against.Amount, c.Against.Currency))}
 }
 
 // differs is an operation of ours with another amount: never matched silently.
