@@ -81,10 +81,12 @@ func (t *tx) refundHappens(was ledger.RefundOwed, c refundChange) (ledger.Refund
 	if err := t.post(e, c, postings); err != nil {
 		return was, err
 	}
-	if e.Open == 0 {
+	if e.Open == 0 || e.Open > was.Open { // nobody asked to waive what came back since
 		if err := t.voidWaiver(e); err != nil {
 			return was, err
 		}
+	}
+	if e.Open == 0 {
 		if err := t.answerWith(e, c.by); err != nil {
 			return was, err
 		}

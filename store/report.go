@@ -59,12 +59,30 @@ func (s *Store) ReportRefund(ctx context.Context, r RefundReport) (e ledger.Refu
 		if !errors.Is(err, ErrNotFound) {
 			return err
 		}
+		if err := t.stillToGive(want); err != nil {
+			return err
+		}
 		sentence := fmt.Sprintf("%s reports that %s is owed for %s (%s). %s", r.By.Name, t.s.Rulebook(r.TenantID).Currencies.Format(want.Amount, want.Currency),
 			want.ReceiptID, want.Cause, want.Reason)
 		e, err = t.addRefund(want, r.By, strings.TrimSpace(sentence), map[string]any{"receipt_id": want.ReceiptID, "amount": want.Amount, "reason": want.Reason})
 		return err
 	})
 	return e, existed, err
+}
+
+// stillToGive refuses to owe what went back already, or may have.
+func (t *tx) stillToGive(want ledger.RefundOwed) error {
+	if want.Direction != ledger.WeOwe {
+		return nil
+	}
+	c, err := findCharge(t.rows, want.TenantID, want.ReceiptID, want.Rail, "", registered)
+	if errors.Is(err, ErrNotFound) || err == nil && (c.Currency != want.Currency || want.Amount <= c.Left()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return Misreported{"amount", fmt.Sprintf("of the %d that were taken, %d went back already or may have; %d is left to owe", c.Amount, c.Returned(), c.Left())}
 }
 
 func sameReport(e, want ledger.RefundOwed) error {
@@ -104,6 +122,11 @@ func (t *tx) readReport(r RefundReport) (ledger.RefundOwed, error) {
 			own = o.Receipt.ID
 		}
 	}
+	if other, err := t.receiptOfAnother(o, r); err != nil {
+		return ledger.RefundOwed{}, err
+	} else if other != "" {
+		return wrong("receipt_id", "it is the receipt of the operation %s; name that one, or the effect of this", other)
+	}
 	e := ledger.RefundOwed{TenantID: r.TenantID, OperationID: o.OperationID, ReceiptID: cmp.Or(r.ReceiptID, own), Rail: cmp.Or(r.Rail, o.Rail),
 		Amount: r.Amount, Currency: r.Currency, Cause: cmp.Or(r.Cause, ledger.CauseReported), Direction: cmp.Or(r.Direction, ledger.DirectionOf(o.Effect)),
 		Customer: cmp.Or(r.Customer, o.Terms.Customer), Reason: r.Reason, DueAt: r.DueAt, Source: ledger.FromReport, OpenedBy: r.By.Name}
@@ -128,6 +151,23 @@ func (t *tx) readReport(r RefundReport) (ledger.RefundOwed, error) {
 		return wrong("amount", "more than the %d that were taken", taken(o))
 	}
 	return e, nil
+}
+
+// receiptOfAnother is the operation whose receipt a report names beside one that
+// it is not; empty: there is none such.
+func (t *tx) receiptOfAnother(o ledger.Operation, r RefundReport) (id string, err error) {
+	if o.OperationID == "" || r.ReceiptID == "" {
+		return "", nil
+	}
+	err = notFound(t.row(`
+		select operation_id from operations
+		where tenant_id = $1 and rail = $2 and receipt_id = $3 and operation_id <> $4
+		  and not exists (select 1 from operations where tenant_id = $1 and rail = $2 and receipt_id = $3 and operation_id = $4) limit 1`,
+		r.TenantID, cmp.Or(r.Rail, o.Rail), r.ReceiptID, o.OperationID).Scan(&id))
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return id, err
 }
 
 // reported is the operation that a report is about: the one it names, or the one

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"holdfast/store/ledger"
 )
@@ -166,17 +167,28 @@ func (t *tx) provable(e ledger.RefundOwed, d RefundDecision, p RefundProof) erro
 		money := t.s.Rulebook(e.TenantID).Currencies
 		return fmt.Errorf("%w: %s is more than the %s that is left to settle", ledger.ErrOverSettled, money.Format(p.Amount, e.Currency), money.Format(e.Free(), e.Currency))
 	}
+	if ledger.ProofKey(p.ID) == "" {
+		return fmt.Errorf("%w: the proof has nothing to read in it", ErrForbidden)
+	}
 	charge := e.ReceiptID
 	if e.OperationID != "" {
 		o, err := t.operation(e.TenantID, e.OperationID)
 		if err != nil {
 			return err
 		}
-		if o.Receipt != nil && strings.EqualFold(p.ID, o.Receipt.ID) {
+		if o.Receipt != nil && ledger.ProofKey(p.ID) == ledger.ProofKey(o.Receipt.ID) {
 			charge = o.Receipt.ID
 		}
+		if earliest := time.UnixMilli(o.CreatedAt - dayBefore).UTC().Format(time.DateOnly); p.PaidOn != "" && p.PaidOn < earliest {
+			return fmt.Errorf("%w: %s is before the payment itself was asked for, on %s", ErrForbidden, p.PaidOn, day(o.CreatedAt))
+		}
 	}
-	if strings.EqualFold(p.ID, charge) {
+	if other, err := t.refundOfAnother(e, p); err != nil {
+		return err
+	} else if other != "" {
+		return fmt.Errorf("%w: %s is the refund %s, which gave back another payment", ErrForbidden, p.ID, other)
+	}
+	if ledger.ProofKey(p.ID) == ledger.ProofKey(charge) {
 		return fmt.Errorf("%w: %s is the payment itself, not what gave it back", ErrForbidden, p.ID)
 	}
 	used, err := t.proofUsed(e.TenantID, p.Rail, p.ID)
@@ -184,6 +196,22 @@ func (t *tx) provable(e ledger.RefundOwed, d RefundDecision, p RefundProof) erro
 		return fmt.Errorf("%w: %s was recorded as a settlement already; a proof counts once", ErrForbidden, p.ID)
 	}
 	return err
+}
+
+// dayBefore allows for a day that began earlier elsewhere.
+const dayBefore = 24 * 3600 * 1000
+
+// refundOfAnother is the operation of ours that a proof names and that gave back
+// another payment than the entry's; empty: it names none such.
+func (t *tx) refundOfAnother(e ledger.RefundOwed, p RefundProof) (id string, err error) {
+	err = notFound(t.row(`
+		select operation_id from operations
+		where tenant_id = $1 and receipt_id = $2 and receipt_id <> '' and rail = $3 and refund_of <> '' and refund_of <> $4 limit 1`,
+		e.TenantID, p.ID, p.Rail, e.ReceiptID).Scan(&id))
+	if errors.Is(err, ErrNotFound) {
+		return "", nil
+	}
+	return id, err
 }
 
 // BounceRefund records that money which was given back came back: it is owed
@@ -248,18 +276,19 @@ func scanSettlement(r scanner) (s ledger.RefundSettlement, err error) {
 
 func (t *tx) insertSettlement(s ledger.RefundSettlement) error {
 	return t.exec(`
-		insert into refund_settlements (id, tenant_id, entry, kind, operation_id, proof, checked, rail, amount, currency, paid_on, state, reason, by, at, ended_at)
-		values ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
-		s.ID, s.TenantID, s.Entry, s.Kind, s.OperationID, s.Proof, flag(s.Checked), s.Rail, s.Amount, s.Currency, s.PaidOn, s.State, s.Reason, s.By, s.At, s.EndedAt)
+		insert into refund_settlements (id, tenant_id, entry, kind, operation_id, proof, checked, rail, amount, currency, paid_on, state, reason, by, at, ended_at, proof_key)
+		values ($1, $2, $3, $4, nullif($5, ''), $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+		s.ID, s.TenantID, s.Entry, s.Kind, s.OperationID, s.Proof, flag(s.Checked), s.Rail, s.Amount, s.Currency, s.PaidOn, s.State, s.Reason, s.By, s.At, s.EndedAt, ledger.ProofKey(s.Proof))
 }
 
 func (t *tx) endSettlement(s ledger.RefundSettlement) error {
-	return t.exec(`update refund_settlements set state = $1, proof = $2, ended_at = $3 where id = $4`, s.State, s.Proof, t.now, s.ID)
+	return t.exec(`update refund_settlements set state = $1, proof = $2, ended_at = $3, proof_key = $5 where id = $4`, s.State, s.Proof, t.now, s.ID, ledger.ProofKey(s.Proof))
 }
 
 // proofUsed is the settlement that a proof counted for already; empty: none.
 func (t *tx) proofUsed(tenant, rail, proof string) (settlement string, err error) {
-	err = t.row(`select id from refund_settlements where tenant_id = $1 and rail = $2 and lower(proof) = lower($3) and proof <> ''`, tenant, rail, proof).Scan(&settlement)
+	err = t.row(`select id from refund_settlements where tenant_id = $1 and rail = $2 and proof <> '' and (lower(proof) = lower($3) or proof_key = $4)`,
+		tenant, rail, proof, ledger.ProofKey(proof)).Scan(&settlement)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}

@@ -102,6 +102,9 @@ func (s *Store) sheet(ctx context.Context, tenant, rail, account string, from, u
 	return p, err
 }
 
+// ErrSheetChanged refuses to lock what was not looked at: it can't be opened again.
+var ErrSheetChanged = fmt.Errorf("%w: the sheet up to that day was not what you saw; look at it, and close it then", ErrForbidden)
+
 // ClosePeriod locks an account up to a moment: no line, match or import before it
 // changes any more. Every exception has to be answered, and statements have to
 // reach that far. What is in the way is in the report.
@@ -110,10 +113,13 @@ func (s *Store) ClosePeriod(ctx context.Context, tenant, rail, account string, u
 		return PeriodReport{}, err
 	}
 	defer s.lockAccount(StatementFile{TenantID: tenant, Rail: rail, Statement: ledger.Statement{Account: account}})()
-	if at, err := s.reachesTo(ctx, tenant, rail, account); err != nil {
-		return PeriodReport{}, err
-	} else if at == 0 { // who names no account of theirs sets nothing going
-		return PeriodReport{}, ErrNotFound
+	switch r, err := s.ReportPeriod(ctx, tenant, rail, account, until); {
+	case err != nil:
+		return r, err
+	case r.ReachesTo == 0: // who names no account of theirs sets nothing going
+		return r, ErrNotFound
+	case r.StillOpen == 0 && until > r.ClosedFrom && until <= r.ReachesTo && d.Seen.Fingerprint != r.Seen(until):
+		return r, ErrSheetChanged
 	}
 	if _, err := s.MatchStatements(ctx); err != nil {
 		return PeriodReport{}, err
@@ -135,6 +141,8 @@ func (s *Store) ClosePeriod(ctx context.Context, tenant, rail, account string, u
 			return refusal("the statements of %s end with %s; import what is missing first", account, day(r.ReachesTo-1))
 		case open > 0 || r.StillOpen > 0:
 			return refusal("%d exception(s) need an answer first", max(open, r.StillOpen))
+		case d.Seen.Fingerprint != r.Seen(until):
+			return ErrSheetChanged
 		}
 		if err := t.exec(`insert into statement_periods (tenant_id, rail, account, until, closed_by, closed_at, sheet) values ($1, $2, $3, $4, $5, $6, $7)`,
 			tenant, rail, account, until, d.Person.Email, t.now, text(r.PeriodSheet)); err != nil {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 
 	"holdfast/store/ledger"
@@ -33,6 +34,9 @@ func (s *Store) UndoStatement(ctx context.Context, tenant, id string, d Decision
 		if locked {
 			return refusal("the period of some of its lines is closed")
 		}
+		if err := t.countedOn(i); err != nil {
+			return err
+		}
 		n, err := t.affected(`update statements set undone_at = $1, undone_by = $2, undone_reason = $3 where tenant_id = $4 and id = $5 and visible_at > 0 and undone_at = 0`,
 			t.now, d.Person.Email, d.Reason, tenant, id)
 		if err == nil && n != 1 {
@@ -49,6 +53,25 @@ func (s *Store) UndoStatement(ctx context.Context, tenant, id string, d Decision
 		return err
 	}
 	return s.finishUndoing(context.WithoutCancel(ctx))
+}
+
+// countedOn refuses to take back lines on which a later import counts: it found
+// them there, and so did not store its own.
+func (t *tx) countedOn(i ledger.StatementImport) error {
+	var name string
+	var at int64
+	err := notFound(t.row(`
+		select file_name, visible_at from statements
+		where tenant_id = $1 and rail = $2 and account = $3 and id <> $4 and started_at >= $5 and visible_at > 0 and undone_at = 0
+		  and already > 0 and from_at <= $6 and to_at >= $7
+		order by started_at desc limit 1`, i.TenantID, i.Rail, i.Account, i.ID, i.StartedAt, i.To, i.From).Scan(&name, &at))
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return refusal("%s was imported after it and counts on lines of it; take that import back first", name)
 }
 
 // finishUndoing frees, in small changes, what the lines of undone imports were

@@ -412,6 +412,26 @@ func TestUndoFreesWhatWasMatched(t *testing.T) {
 	}
 }
 
+// A later import found lines of an earlier one and stored only what was new:
+// without the earlier one its own lines would be gone from the books.
+func TestAnImportIsNotUndoneUnderALaterOneThatCountsOnIt(t *testing.T) {
+	b := newBench(t)
+	why := store.Decision{Person: b.person("fin", "finance"), Reason: "the wrong file"}
+	one, two, three := b.booked(100, called("u-1")), b.booked(200, called("u-2")), b.booked(300, called("u-3"))
+	first := b.take(b.file("card", "first.csv", one, two)).Import
+	both := b.file("card", "both.csv", one, two, three)
+	second := b.take(both).Import
+	b.wantErr(b.s.UndoStatement(b.ctx, tenant, first.ID, why), store.ErrForbidden)
+	if got := len(b.lines()); got != 3 {
+		t.Fatalf("%d lines are left", got)
+	}
+	b.ok(b.s.UndoStatement(b.ctx, tenant, second.ID, why))
+	b.ok(b.s.UndoStatement(b.ctx, tenant, first.ID, why))
+	if got := b.take(both); got.New != 3 || len(b.lines()) != 3 {
+		t.Errorf("imported again: %+v, %d lines", got, len(b.lines()))
+	}
+}
+
 func TestUnmatchIsAnEventAndIsNotUndoneByTheJob(t *testing.T) {
 	b := newBench(t)
 	finance, viewer := b.person("fin", "finance"), b.person("vera", "viewer")
@@ -495,6 +515,9 @@ func TestAClosedPeriodIsLocked(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	b.ok(b.s.SetAside(b.ctx, tenant, r.Open[0].Exceptional, store.Decision{Person: finance, Reason: "the office"}))
+	r, err = b.s.ClosePeriod(b.ctx, tenant, "card", "main", until, d)
+	b.wantErr(err, store.ErrForbidden) // nobody looked at what it comes to
+	d.Seen.Fingerprint = r.Seen(until)
 	r, err = b.s.ClosePeriod(b.ctx, tenant, "card", "main", until, d)
 	b.ok(err)
 	if r.Lines != 2 || r.Matched != 1 || r.SetAside != 1 || r.Totals["EUR"] != 4100 {

@@ -65,7 +65,7 @@ func (t *tx) waive(e ledger.RefundOwed, w ledger.RefundWaiver, d RefundDecision,
 		fact:     map[string]any{"waiver": w.ID, "amount": e.Open, "asked_by": w.AskedBy, "reason": d.Reason}})
 }
 
-// voidWaiver ends the wish to waive what has been paid meanwhile.
+// voidWaiver ends the wish to waive what has been paid meanwhile, or has become more.
 func (t *tx) voidWaiver(e ledger.RefundOwed) error {
 	return t.exec(`update refund_waivers set state = 'void', ended_at = $1 where entry = $2 and state = 'asked'`, t.now, e.ID)
 }

@@ -143,7 +143,8 @@ func closable(w *world, owner ledger.PersonRecord) string {
 			w.clerk().post("/statements/set-aside", form("line", fmt.Sprintf("%d:%d", l.ID, l.Version), "reason", "known"))
 		}
 	}
-	return "/statements/close?rail=card&account=test"
+	day := time.Date(2000, 1, counter, 0, 0, 0, 0, time.UTC).Format(time.DateOnly) // later each time
+	return "/statements/close?rail=card&account=test&until=" + day
 }
 
 func receiptGone(w *world, owner ledger.PersonRecord) string {
@@ -228,7 +229,7 @@ var actTable = []actRow{
 	{act: "take", about: "a line", may: deciders, owner: true, scene: lineOnDesk, seen: "line"},
 	{act: "snooze", about: "a line", may: deciders, owner: true, scene: lineOnDesk, fields: []string{"until", "2026-03-09"}, seen: "line"},
 	{act: "undo", may: deciders, owner: true, scene: lineOnDesk, fields: []string{"reason", "the wrong file"}},
-	{act: "close-period", may: deciders, owner: true, scene: closable, fields: []string{"until", "{day}"}},
+	{act: "close-period", may: deciders, owner: true, scene: closable, fields: []string{"until", "{until}"}, seen: "seen"},
 	{act: "set-aside", about: "an exception", may: deciders, owner: true, scene: receiptGone, fields: []string{"reason", "archived there"}, seen: "version"},
 
 	{act: "pause-rail", may: deciders, owner: true, scene: railRuns, fields: []string{"reason", "an incident"}, seen: "version", alone: true},
@@ -359,8 +360,8 @@ func (row actRow) form(t *testing.T, w *world, place string) (path string, sent 
 	}
 	sent = hidden(t, shown, row.act, nth)
 	for i := 0; i < len(row.fields); i += 2 {
-		day := time.Date(2000, 1, counter, 0, 0, 0, 0, time.UTC).Format(time.DateOnly) // later each time
-		sent.Set(row.fields[i], strings.NewReplacer("{n}", fmt.Sprint(counter), "{day}", day).Replace(row.fields[i+1]))
+		_, until, _ := strings.Cut(place, "until=")
+		sent.Set(row.fields[i], strings.NewReplacer("{n}", fmt.Sprint(counter), "{until}", until).Replace(row.fields[i+1]))
 	}
 	return html.UnescapeString(formAct.FindStringSubmatch(forms[nth])[1]), sent
 }

@@ -206,19 +206,22 @@ func (s *Server) closePeriod(c echo.Context, p ledger.PersonRecord) error {
 	if may := mayReconcile(p, "close-period"); !may.Allowed {
 		return s.answered(c, p, store.ErrForbidden)
 	}
-	form := views.FormState{Act: "close-period"}
+	form, status := views.FormState{Act: "close-period"}, http.StatusUnprocessableEntity
 	at, err := dayAfter(until, s.zoneOf(p.TenantID, rail))
 	if err != nil {
 		form.Problem = "The day can't be read. Write it as 2026-01-31."
 	} else {
-		_, err = s.Store.ClosePeriod(c.Request().Context(), p.TenantID, rail, account, at, store.Decision{Person: p})
+		_, err = s.Store.ClosePeriod(c.Request().Context(), p.TenantID, rail, account, at,
+			store.Decision{Person: p, Seen: store.Seen{Fingerprint: typed(c, "seen")}})
 		switch {
 		case err == nil:
 			return c.Redirect(http.StatusSeeOther, string(views.ClosingPath(rail, account, until)))
 		case !errors.Is(err, store.ErrForbidden):
 			return s.answered(c, p, err)
 		}
-		form.Problem = sentence(err)
+		if form.Problem = sentence(err); errors.Is(err, store.ErrSheetChanged) {
+			status = http.StatusConflict
+		}
 	}
-	return s.drawClosing(c, p, http.StatusUnprocessableEntity, rail, account, until, form)
+	return s.drawClosing(c, p, status, rail, account, until, form)
 }

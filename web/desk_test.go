@@ -481,6 +481,9 @@ func TestAPeriodIsClosedOnItsPage(t *testing.T) {
 		t.Fatal(answer.Code, answer.Header(), mainText(answer))
 	}
 	form.Set("until", "2026-03-04")
+	shows(t, fin.post("/statements/close-period", form), 409, "was not what you saw")
+	form = hidden(t, fin.get(at), "close-period", 0)
+	form.Set("until", "2026-03-04")
 	answer := fin.post("/statements/close-period", form)
 	if answer.Code != 303 {
 		t.Fatal(answer.Code, mainText(answer))

@@ -28,3 +28,15 @@ func ReferenceKey(reference string) string {
 	}, norm.NFKC.String(reference))
 	return strings.ToLower(strings.Join(strings.Fields(shown), " "))
 }
+
+// ProofKey is the proof of a payment as two are compared: one that is written with
+// other blanks, capitals or invisible characters is the same one, and counts once.
+func ProofKey(proof string) string {
+	plain := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, ReferenceKey(proof))
+	return strings.ReplaceAll(plain, " ", "")
+}

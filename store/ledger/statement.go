@@ -1,5 +1,12 @@
 package ledger
 
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
 // A statement is what a provider or a bank says happened on one account: an
 // opinion from outside that everything here must agree with in the end.
 
@@ -205,4 +212,13 @@ type PeriodSheet struct {
 	Missing  int              `json:"missing"` // operations that no statement showed, each answered
 	Totals   map[string]int64 `json:"totals"`  // of the lines, by currency
 	Apart    map[string]int64 `json:"apart"`   // explained differences, by how they were explained
+}
+
+// Seen names what somebody who closes a period has looked at: its end, and what
+// is counted up to then. What was matched meanwhile changes none of it.
+func (p PeriodSheet) Seen(until int64) string {
+	p.Matched = 0
+	said, _ := json.Marshal(p) // maps are written in the order of their keys
+	sum := sha256.Sum256(fmt.Appendf(said, " %d", until))
+	return hex.EncodeToString(sum[:8])
 }
