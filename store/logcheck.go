@@ -68,7 +68,7 @@ func (c *logCheck) walk(kept []string, progress func(read, of int64)) error {
 	for {
 		entries, err := c.s.storedEntries(c.ctx, c.tree.Size(), sealPage)
 		if odd, found := errors.AsType[notStored](err); found {
-			return fault(c.tree.Size()+1, "%v", odd)
+			return fault(odd.seq, "%v", odd)
 		}
 		if err != nil {
 			return err

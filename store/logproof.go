@@ -39,17 +39,21 @@ func (s *Store) storedEntries(ctx context.Context, after int64, limit int) ([]le
 					continue
 				}
 			}
-			return e, notStored{e[0], ledger.LeafColumns[i]}
+			seq, _ := cells[0].(int64)
+			return e, notStored{seq, ledger.LeafColumns[i]}
 		}
 		return e, nil
 	})
 }
 
 // notStored is a column that holds what the program never writes.
-type notStored struct{ seq, column string }
+type notStored struct {
+	seq    int64 // 0: the number itself is what is wrong
+	column string
+}
 
 func (n notStored) Error() string {
-	return fmt.Sprintf("entry %s: its %s is not of the type that it is kept as", n.seq, n.column)
+	return fmt.Sprintf("entry %d: its %s is not of the type that it is kept as", n.seq, n.column)
 }
 
 // ProveLog proves entries under the last head. The zero proof: nothing was sealed
