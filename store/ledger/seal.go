@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -28,6 +29,14 @@ type StoredEntry [len(LeafColumns)]string
 func (e Entry) Stored() StoredEntry {
 	return StoredEntry{strconv.FormatInt(e.Seq, 10), e.TenantID, e.OperationID, e.Object, e.ObjectID, e.Event, string(e.ActorKind), e.Actor,
 		string(e.From), string(e.To), string(e.Reason), e.Sentence, e.Fact, strconv.FormatInt(e.At, 10)}
+}
+
+// Column is the text of a column; empty: there is none of that name.
+func (e StoredEntry) Column(name string) string {
+	if i := slices.Index(LeafColumns[:], name); i >= 0 {
+		return e[i]
+	}
+	return ""
 }
 
 // Leaf are the exact bytes that are hashed for an entry: the label of this
