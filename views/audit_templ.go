@@ -876,7 +876,7 @@ func seal(p AuditPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "</code></dd></dl><p class=\"note\">A head is worth what is kept of it elsewhere. <a href=\"/audit/head.txt\">Save the signed head</a></p><details><summary>Heads per day</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Heads per day\"><table class=\"list\"><thead><tr><th scope=\"col\">Signed</th><th scope=\"col\">Entries</th><th scope=\"col\">Head</th><th scope=\"col\">Root</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 83, "</code></dd></dl><p class=\"note\">A head is worth what is kept of it elsewhere. <a href=\"/audit/head.txt\">Save the signed head</a></p><details class=\"fold\"><summary>Heads per day</summary><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Heads per day\"><table class=\"list\"><thead><tr><th scope=\"col\">Signed</th><th scope=\"col\">Entries</th><th scope=\"col\">Head</th><th scope=\"col\">Root</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
