@@ -67,77 +67,130 @@ func VerifyPack(file string, o VerifyOptions) error {
 	return err
 }
 
+// pack is what the blocks of a file hold.
+type pack struct {
+	blocks map[string][]byte
+	proof  packProof
+	leaves map[int64][]byte // by entry
+	heads  []string         // that somebody kept
+}
+
+// packChecks are made in this order, until one finds something.
+var packChecks = []func(*checkedPack, pack) error{
+	(*checkedPack).paths,
+	(*checkedPack).kept,
+	(*checkedPack).bytes,
+	(*checkedPack).entries,
+}
+
 // checkPack believes only the blocks: what the tables of the file say is drawn from
 // them, and may say anything.
-func checkPack(page []byte, heads []string) (c checkedPack, err error) {
-	blocks := map[string][]byte{}
-	c = checkedPack{Proved: []int64{}, Later: []int64{}, Blocks: []packedText{}}
+func checkPack(page []byte, heads []string) (checkedPack, error) {
+	c := checkedPack{Proved: []int64{}, Later: []int64{}, Blocks: []packedText{}}
+	p, err := c.read(page)
+	if err != nil {
+		return c, err
+	}
+	p.heads = heads
+	for _, check := range packChecks {
+		if err := check(&c, p); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func (c *checkedPack) read(page []byte) (p pack, err error) {
+	p = pack{blocks: map[string][]byte{}, leaves: map[int64][]byte{}}
 	for _, m := range packBlockText.FindAllSubmatch(page, -1) {
 		name := string(m[1])
-		if _, twice := blocks[name]; twice {
-			return c, fmt.Errorf("the block %s is there twice", name)
+		if _, twice := p.blocks[name]; twice {
+			return p, fmt.Errorf("the block %s is there twice", name)
 		}
 		body, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(string(m[2]), "\n", ""))
 		if err != nil {
-			return c, fmt.Errorf("the block %s is no base64", name)
+			return p, fmt.Errorf("the block %s is no base64", name)
 		}
-		blocks[name] = body
+		p.blocks[name] = body
 		if name != "log-proof" {
 			sum := sha256.Sum256(body)
 			c.Blocks = append(c.Blocks, packedText{Name: name, SHA256: hex.EncodeToString(sum[:])})
 		}
 	}
-	var p packProof
-	if err := json.Unmarshal(blocks["log-proof"], &p); err != nil {
-		return c, errors.New("it has no proof of the log; it is no evidence pack, or the log was not sealed yet")
+	if err := json.Unmarshal(p.blocks["log-proof"], &p.proof); err != nil {
+		return p, errors.New("it has no proof of the log; it is no evidence pack, or the log was not sealed yet")
 	}
-	c.OperationID, c.Fingerprint, c.Words = p.OperationID, p.Fingerprint, ledger.Words(p.Fingerprint)
-	leaves := map[int64][]byte{}
-	for _, e := range p.Log.Entries {
-		if leaf, shown := blocks[leafBlock(e.Seq)]; shown {
-			leaves[e.Seq] = leaf
+	c.OperationID, c.Fingerprint, c.Words = p.proof.OperationID, p.proof.Fingerprint, ledger.Words(p.proof.Fingerprint)
+	for _, e := range p.proof.Log.Entries {
+		if leaf, shown := p.blocks[leafBlock(e.Seq)]; shown {
+			p.leaves[e.Seq] = leaf
 		}
 	}
-	head, err := p.Log.Check(leaves)
-	c.Head, c.Key = tellHead(head), ledger.KeyFingerprint(p.Log.Key)
+	return p, nil
+}
+
+// paths: the head is signed, and every entry's path leads to it.
+func (c *checkedPack) paths(p pack) error {
+	head, err := p.proof.Log.Check(p.leaves)
+	c.Head, c.Key = tellHead(head), ledger.KeyFingerprint(p.proof.Log.Key)
 	if err != nil {
-		return c, err
+		return err
 	}
-	for _, e := range p.Log.Entries {
+	for _, e := range p.proof.Log.Entries {
 		if e.Path == nil {
 			c.Later = append(c.Later, e.Seq)
 		} else {
 			c.Proved = append(c.Proved, e.Seq)
 		}
 	}
-	for _, kept := range heads {
-		if _, err := p.Log.Follows(kept); err != nil {
-			return c, err
-		}
-	}
-	return c, c.bytes(blocks, leaves)
+	return nil
 }
 
-// bytes holds the bytes of the pack against the proved entries that name them.
-func (c *checkedPack) bytes(blocks map[string][]byte, leaves map[int64][]byte) error {
-	canonical, shown := blocks["canonical"]
-	if !shown && len(leaves) == 0 {
-		return nil // its reader may not see them
+// kept: the head goes through those that somebody kept.
+func (c *checkedPack) kept(p pack) error {
+	for _, head := range p.heads {
+		if _, err := p.proof.Log.Follows(head); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// bytes: the canonical bytes are those of the fingerprint. Of the others it finds
+// the proved entry that names their hash, if one does.
+func (c *checkedPack) bytes(p pack) error {
+	if len(c.Blocks) == 0 {
+		return nil // whoever took the file may not see them
+	}
+	canonical := p.blocks["canonical"]
 	c.Canonical = string(canonical)
-	if !shown || ledger.Fingerprint(canonical) != c.Fingerprint {
+	if ledger.Fingerprint(canonical) != c.Fingerprint {
 		return fmt.Errorf("the canonical bytes are not those of the fingerprint %s", c.Fingerprint)
 	}
 	for i := range c.Blocks {
 		for _, seq := range c.Proved {
-			if bytes.Contains(leaves[seq], []byte(c.Blocks[i].SHA256)) {
+			if bytes.Contains(p.leaves[seq], []byte(c.Blocks[i].SHA256)) {
 				c.Blocks[i].Entry = seq
 				break
 			}
 		}
 	}
+	return nil
+}
+
+// entries: they are about this operation, and a proved one registered its
+// fingerprint.
+func (c *checkedPack) entries(p pack) error {
+	if len(c.Blocks) == 0 {
+		return nil
+	}
 	registered := false
-	for seq, leaf := range leaves {
+	for _, proved := range p.proof.Log.Entries {
+		seq := proved.Seq
+		leaf, shown := p.leaves[seq]
+		if !shown {
+			return fmt.Errorf("the bytes of entry %d are not in the file", seq)
+		}
 		e, ok := ledger.ReadLeaf(leaf)
 		if !ok || e.Column("operation_id") != c.OperationID {
 			return fmt.Errorf("entry %d is about another operation", seq)

@@ -120,7 +120,7 @@ func TestAPackIsVerifiedFromItsFileAlone(t *testing.T) {
 		"the fingerprint":           lie("log-proof", o.Fingerprint[:20], "hf1:sha256:00000000"),
 		"the operation":             lie("log-proof", `"operation_id": "`, `"operation_id": "x`),
 		"the head":                  lie("log-proof", `time 2026`, `time 2025`),
-		"an entry that is left out": strings.Replace(page, `id="`+entry+`"`, `id="gone"`, 1),
+		"an entry that is left out": strings.Replace(page, `id="`+fmt.Sprint("log-", c.Proved[1])+`"`, `id="gone"`, 1),
 		"a block twice":             page + `<pre id="canonical" class="b64">AAAA</pre>`,
 		"nothing":                   "",
 	} {
