@@ -129,7 +129,7 @@ func (v verified) print(out io.Writer, kept int) error {
 
 // progress tells somebody who waits for a long log that it goes on.
 func progress(notes io.Writer) func(read, of int64) {
-	const every = 100_000 // about two seconds' work
+	const every = 100_000 // about a second's walk
 	told := int64(0)
 	return func(read, of int64) {
 		if read-told >= every {
