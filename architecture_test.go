@@ -17,7 +17,7 @@ import (
 // and nothing else of ours.
 var mayImport = map[string][]string{
 	".":                   {"web", "reconcile", "dispatch", "store"},
-	"web":                 {"web/client", "views", "static", "reconcile", "reconcile/statement", "dispatch", "dispatch/rail", "store", "store/ledger"},
+	"web":                 {"web/client", "views", "static", "reconcile", "reconcile/statement", "dispatch", "dispatch/rail", "store", "store/invariant", "store/ledger"},
 	"web/client":          {},
 	"views":               {"store/ledger"},
 	"static":              {},

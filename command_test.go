@@ -334,3 +334,63 @@ func wantOneImport(t *testing.T, folder string, lines int) {
 		t.Errorf("%d lines were wanted in one import: %+v, %v", lines, all, err)
 	}
 }
+
+// verify runs the command that only reads.
+func verify(t *testing.T, folder string, args ...string) (code int, said map[string]any) {
+	t.Helper()
+	p := process(t, append([]string{"verify", "--json", "--data", folder}, args...)...)
+	out, err := p.Output()
+	if p.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(out, &said); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return p.ProcessState.ExitCode(), said
+}
+
+// Case 167: what several processes append is one line, beside a server and after
+// it; a server that is asked to end seals what is there.
+func TestCase167ProcessesAppendOneLineAndAnEndSealsIt(t *testing.T) {
+	folder := ledgerIn(t, corpusConfig)
+	stop := serve(t, folder)
+	var all sync.WaitGroup
+	for i := range 20 {
+		all.Go(func() {
+			if out, err := process(t, "token", "create", "--data", folder, "--agent", fmt.Sprint("a-", i)).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+	all.Wait()
+	if code, said := verify(t, folder); code != exitDone || said["holds"] != true || said["entries"].(float64) < 20 {
+		t.Errorf("beside the server: %d %v", code, said)
+	}
+	stop()
+	code, said := verify(t, folder)
+	if code != exitDone || said["holds"] != true || said["unsealed"] != 0.0 || said["head"] == nil {
+		t.Fatalf("after the server: %d %v", code, said)
+	}
+	kept := filepath.Join(t.TempDir(), "head.txt")
+	if err := os.WriteFile(kept, []byte(said["head"].(map[string]any)["note"].(string)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := process(t, "token", "create", "--data", folder, "--agent", "later").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if code, said := verify(t, folder, "--head", kept); code != exitDone || said["holds"] != true {
+		t.Errorf("with a head that was kept: %d %v", code, said)
+	}
+	if code, said := verify(t, ledgerWithAnEntry(t), "--head", kept); code != exitFinding || said["holds"] != false {
+		t.Errorf("with the head of another ledger: %d %v", code, said)
+	}
+}
+
+func ledgerWithAnEntry(t *testing.T) string {
+	t.Helper()
+	folder := ledgerIn(t, corpusConfig)
+	if out, err := process(t, "token", "create", "--data", folder, "--agent", "a").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return folder
+}

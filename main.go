@@ -102,7 +102,7 @@ func (p program) commands() *cobra.Command {
 	root.AddCommand(
 		p.serveCommand(&s), p.demoCommand(&s), p.triggerCommand(),
 		p.tokenCommand(&s), p.userCommand(&s), p.setupLinkCommand(&s),
-		p.reconcileCommand(&s), p.statementCommand(&s), p.exportCommand(&s), p.policyCommand(&s), p.configCommand(), p.railCommand(&s), p.sandboxCommand(), p.versionCommand(),
+		p.reconcileCommand(&s), p.statementCommand(&s), p.exportCommand(&s), p.policyCommand(&s), p.configCommand(), p.railCommand(&s), p.verifyCommand(&s), p.sandboxCommand(), p.versionCommand(),
 	)
 	return root
 }
@@ -572,6 +572,36 @@ func (p program) railTestCommand(s *settings) *cobra.Command {
 	f.StringVar(&o.ActionType, "action-type", "", "`TYPE` of the payload; may be left out where the rail has one")
 	f.StringVar(&o.Payload, "payload", "", "`FILE` with a payload to send, as JSON")
 	f.BoolVar(&o.TestAccount, "test-account", false, "the rail's credentials are a test account's; not asked of sandbox rails")
+	return cmd
+}
+
+func (p program) verifyCommand(s *settings) *cobra.Command {
+	o := web.VerifyOptions{Out: p.out, Notes: p.err}
+	cmd := &cobra.Command{
+		Use: "verify [FILE.html]", Short: "Check the action log's proofs and every rule of the ledger, or an evidence pack",
+		Long: "Check that every entry of the action log is what was sealed, that one signed head grew out of the other,\nand every rule that must hold over the ledger. It only reads, beside a server or without one, and stops\n" +
+			"at the first thing that does not hold: exit 1. With the file of an evidence pack it checks that file alone.\n\n" +
+			"--head takes a signed head that was kept elsewhere: without one, nobody can tell a log whose end was cut off.",
+		Example: "  holdfast verify\n  holdfast verify --head holdfast-head.txt\n  holdfast verify evidence.html",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exactly(1)(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return web.VerifyPack(args[0], o)
+			}
+			folder, err := s.folder()
+			if err != nil {
+				return err
+			}
+			return web.VerifyLedger(cmd.Context(), folder, o)
+		},
+	}
+	cmd.Flags().StringArrayVar(&o.Heads, "head", nil, "`FILE` with a signed head that was kept elsewhere; several times")
+	cmd.Flags().BoolVar(&o.JSON, "json", false, "as JSON")
 	return cmd
 }
 

@@ -8,8 +8,12 @@ import (
 )
 
 // recheck looks once more at a sample of what ended, each rail for itself: what a
-// provider did twice behind one clean answer shows nowhere else.
+// provider did twice behind one clean answer shows nowhere else. And it looks
+// whether the log is still what was sealed.
 func (s *Scheduler) recheck(ctx context.Context, run *ledger.JobRun) error {
+	if err := s.checkLog(ctx, run); err != nil {
+		return err
+	}
 	rails, err := s.railsToAsk(ctx, run)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ type Scheduler struct {
 type job func(context.Context, *ledger.JobRun) error
 
 func (s *Scheduler) jobs() map[string]job {
-	return map[string]job{"sweep": s.sweep, "lookup": s.lookup, "events": s.events, "recheck": s.recheck, "refunds": s.refunds, "statements": s.statements}
+	return map[string]job{"sweep": s.sweep, "lookup": s.lookup, "events": s.events, "recheck": s.recheck, "refunds": s.refunds, "statements": s.statements, "seal": s.seal}
 }
 
 // Jobs lists the names that Run knows, in order.

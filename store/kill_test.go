@@ -69,6 +69,15 @@ func write(folder string) {
 			}
 		}()
 	}
+	go func() { // so that some of them die between a head and the next
+		for {
+			n, err := b.s.Seal(b.ctx)
+			b.ok(err)
+			if n > 0 {
+				say <- "sealed " + fmt.Sprint(b.head().Size)
+			}
+		}
+	}()
 	for line := range say {
 		fmt.Println(line)
 	}
@@ -111,9 +120,13 @@ func TestKillNineLosesNothingThatWasAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	marked := 0
+	marked, heads := 0, 0
 	for _, line := range said {
 		what, id, _ := strings.Cut(line, " ")
+		if what == "sealed" {
+			heads++
+			continue
+		}
 		o, err := s.Operation(ctx, tenant, id)
 		if err != nil {
 			t.Fatalf("%s, and: %v", line, err)
@@ -135,5 +148,9 @@ func TestKillNineLosesNothingThatWasAcknowledged(t *testing.T) {
 	for _, v := range found {
 		t.Error(v)
 	}
-	t.Logf("%d acknowledgements in 30 lives, %d marks", len(said), marked)
+	log, err := s.CheckLog(ctx, nil, nil)
+	if err != nil || heads == 0 || log.Heads < heads {
+		t.Errorf("%d heads were signed, %d are there, %v", heads, log.Heads, err)
+	}
+	t.Logf("%d acknowledgements in 30 lives, %d marks, %d heads", len(said), marked, log.Heads)
 }

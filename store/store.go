@@ -65,6 +65,7 @@ type Store struct {
 
 	accounts  sync.Map // tenant, rail, account → *sync.Mutex: one import at a time
 	importing sync.Map // imports whose lines are being written
+	sealing   sync.Mutex
 }
 
 // Open opens the ledger in a folder, brings its schema up to date and takes
@@ -150,10 +151,16 @@ func (s *Store) identify(ctx context.Context) error {
 	})
 }
 
-// Close waits for the changes under way and lets the lock go.
+// Close waits for the changes under way, seals the log and lets the lock go. A log
+// that can't be sealed now is sealed after the next start.
 func (s *Store) Close() error {
 	var errs []error
 	if s.writer != nil {
+		if s.instance != "" {
+			if _, err := s.Seal(context.Background()); err != nil {
+				s.log.Error("the action log was not sealed at the end", "error", err)
+			}
+		}
 		errs = append(errs, s.writer.close())
 	}
 	if s.readers != nil {

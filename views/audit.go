@@ -1,6 +1,7 @@
 package views
 
 import (
+	"fmt"
 	"net/url"
 	"strconv"
 
@@ -19,6 +20,15 @@ type AuditPage struct {
 	Events  []string
 	Ever    bool // the log has any entry at all
 	Problem string
+	Seal    Seal
+}
+
+// Seal is how far the log is signed.
+type Seal struct {
+	Days     []ledger.LogHead // the last head of each day, newest first; none: nothing was sealed yet
+	Unread   bool             // a head is there and does not open
+	Unsealed int64            // entries since the last head
+	Key      string
 }
 
 // AuditFilter is what the log was asked for, as it stands in the URL.
@@ -135,3 +145,31 @@ func changedFromTo(e ledger.Entry) (from, to string) {
 	}
 	return from, to
 }
+
+// LogChecked is the page after the chain was verified in front of somebody.
+func LogChecked(f Frame, entries, since int64, last ledger.LogHead, before *ledger.LogHead, heads int) MessagePage {
+	m := MessagePage{Frame: f, Tone: Green, Title: "The log is unbroken ✓", Links: []Link{{"/audit", "Audit"}}}
+	if last.Size == 0 {
+		m.Tone, m.Title = Slate, "The log was not sealed yet."
+		m.Lines = []string{"It is sealed once a minute. Nothing signed covers its " + count(int(entries), "entry", "entries") + "."}
+		return m
+	}
+	m.Lines = []string{fmt.Sprintf("%s, unbroken since %s, head %s.", count(int(last.Size), "entry", "entries"), utc(since).Format("2 Jan 2006"), last.Words()),
+		"Every entry was hashed anew and stands under " + count(heads, "signed head", "signed heads") + ", each grown out of the one before it. Root " + last.Hex() + "."}
+	if before != nil {
+		m.Lines = append(m.Lines, fmt.Sprintf("It goes through the head of %s, %s.", utc(before.At).Format("2 Jan 2006"), before.Words()))
+	}
+	if tail := entries - last.Size; tail > 0 {
+		m.Lines = append(m.Lines, sentenceCase(sinceSeal(tail))+" are not covered yet.")
+	}
+	return m
+}
+
+// LogBroken is the page after the chain was found not to be what was signed.
+func LogBroken(f Frame, sentence string) MessagePage {
+	return MessagePage{Frame: f, Tone: Red, Title: "The log is not what was sealed.", Lines: []string{sentenceCase(sentence) + ".",
+		"What stands there and after it cannot be believed. Keep the data folder as it is, and compare with a head that was kept elsewhere: holdfast verify --head FILE."},
+		Links: []Link{{"/audit", "Audit"}}}
+}
+
+func sinceSeal(n int64) string { return count(int(n), "entry", "entries") + " since the last seal" }

@@ -23,6 +23,15 @@ type PackPage struct {
 	Lines     []ledger.KeptLine
 	Refunds   []ledger.RefundOwed
 	Log       []ledger.Entry
+	Proof     *PackProof // nil: the log was not sealed yet
+}
+
+// PackProof shows that the log entries stand in the sealed log.
+type PackProof struct {
+	Head  ledger.LogHead
+	Key   string
+	Body  []byte // the proof as JSON
+	Later int    // entries that came after the head
 }
 
 // KeptBytes is one byte string of the pack.
@@ -59,9 +68,32 @@ func PackPolicy() string {
 
 // packBlock writes kept bytes, which templ would space anew. None
 // of it is anybody's text.
-func packBlock(k KeptBytes) templ.Component {
-	return templ.Raw("<pre id=\"" + k.Name + "\" class=\"b64\">\n" + base64Lines(k.Body) + "</pre>")
+func packBlock(k KeptBytes) templ.Component { return rawBlock(k.Name, "b64", k.Body) }
+
+func rawBlock(name, class string, body []byte) templ.Component {
+	return templ.Raw("<pre id=\"" + name + "\" class=\"" + class + "\">\n" + base64Lines(body) + "</pre>")
 }
+
+// proofCheck follows the proofs of a pack with nothing but Python, by the rules of
+// RFC 9162, 2.1.3.2. It can't check the signature.
+const proofCheck = `python3 - <<'END'
+import base64, hashlib, json, re
+page = open("evidence.html", encoding="utf-8").read()
+block = lambda name: base64.b64decode(re.search('<pre id="%s" class="[a-z0-9]+">([^<]*)</pre>' % name, page)[1])
+sha = lambda b: hashlib.sha256(b).digest()
+log = json.loads(block("log-proof"))["log"]
+size, root = log["head"].split("\n")[1:3]
+for e in log["entries"]:
+    if e["path"] is None: print(e["seq"], "came after the head"); continue
+    n, last, node = e["seq"] - 1, int(size) - 1, sha(b"\0" + block("log-%d" % e["seq"]))
+    for p in map(base64.b64decode, e["path"]):
+        if n & 1 or n == last:
+            node = sha(b"\1" + p + node)
+            while n and not n & 1: n, last = n >> 1, last >> 1
+        else: node = sha(b"\1" + node + p)
+        n, last = n >> 1, last >> 1
+    print(e["seq"], "stands under the head" if last == 0 and base64.b64encode(node).decode() == root else "IS NOT PROVED")
+END`
 
 const packStyle = `body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#16202a;background:#fff}
 h1{font-size:1.6rem}h2{font-size:1.1rem;margin-top:2rem;border-bottom:1px solid #ccd3da}

@@ -145,7 +145,7 @@ func TestFormsThatDecideArePostsThatCarryWhatWasOnTheScreen(t *testing.T) {
 				if want := map[string]string{"login": "/login", "logout": "/logout", "setup": "/setup", "run-job": "/settings/run-job", "stop-run": "/runs/stop-run",
 					"pause-rail": "/rails/pause-rail", "resume-rail": "/rails/resume-rail", "settle": "/refunds/ro_1/settle", "import": "/statements/import", "match": "/statements/match", "unmatch": "/statements/unmatch", "set-aside": "/statements/set-aside",
 					"take": "/statements/take", "hand-back": "/statements/hand-back", "snooze": "/statements/snooze", "undo": "/statements/undo", "close-period": "/statements/close-period",
-					"login-code": "/login/code", "confirm": "/confirm", "accept-invite": "/invite/5ec7e7"}[act]; action != want && action != "/settings/people/"+act && action != "/settings/account/"+act {
+					"login-code": "/login/code", "verify-log": "/audit/verify-log", "confirm": "/confirm", "accept-invite": "/invite/5ec7e7"}[act]; action != want && action != "/settings/people/"+act && action != "/settings/account/"+act {
 					t.Errorf("%s: %s posts to %q", page.name, act, action)
 				}
 				if version := field(f, "version"); act == "settle" && (version == nil || attr(version, "value") != "7") {

@@ -25,6 +25,9 @@ func (s *Server) audit(c echo.Context, p ledger.PersonRecord) error {
 		return err
 	}
 	page.Ever = len(page.Events) > 0
+	if page.Seal, err = s.seal(ctx); err != nil {
+		return err
+	}
 	query, problem := auditQuery(page.Filter)
 	if page.Problem = problem; problem != "" {
 		return render(c, http.StatusUnprocessableEntity, views.Audit(page))

@@ -29,6 +29,8 @@ type dossier struct {
 	Lines     []ledger.KeptLine
 	Refunds   []ledger.RefundOwed
 	Log       []ledger.Entry
+	Proof     ledger.LogProof
+	Leaves    [][]byte // of the entries of the log, as they were hashed; none before the first seal
 }
 
 func (s *Server) dossier(ctx context.Context, p ledger.PersonRecord, o ledger.Operation) (d dossier, err error) {
@@ -54,7 +56,10 @@ func (s *Server) dossier(ctx context.Context, p ledger.PersonRecord, o ledger.Op
 	if d.Refunds, err = s.Store.RefundsOf(ctx, o.TenantID, o.OperationID); err != nil {
 		return d, err
 	}
-	d.Log, err = s.Store.Timeline(ctx, o.TenantID, o.OperationID)
+	if d.Log, err = s.Store.Timeline(ctx, o.TenantID, o.OperationID); err != nil {
+		return d, err
+	}
+	d.Proof, d.Leaves, err = s.Store.ProveLog(ctx, d.Log)
 	return d, err
 }
 
@@ -95,6 +100,17 @@ type (
 		StatementLines []lineBody        `json:"statement_lines"`
 		RefundsOwed    []refundBody      `json:"refunds_owed"`
 		Timeline       []entryBody       `json:"timeline"`
+		Log            logBody           `json:"log"`
+	}
+	logBody struct {
+		Key     *string           `json:"key"` // null: nothing was sealed yet
+		Head    *string           `json:"head"`
+		Entries []provedBody      `json:"entries"`
+		Earlier *ledger.HeadProof `json:"earlier"`
+	}
+	provedBody struct {
+		ledger.EntryProof
+		Leaf keptBytes `json:"leaf"`
 	}
 	keptRequest struct {
 		SHA256 string    `json:"sha256"` // over method, address, headers and body
@@ -255,6 +271,18 @@ func (s *Server) bundle(d dossier) evidenceBody {
 			entry.Fact = json.RawMessage(e.Fact)
 		}
 		b.Timeline = append(b.Timeline, entry)
+	}
+	b.Log = provedLog(d)
+	return b
+}
+
+func provedLog(d dossier) logBody {
+	b := logBody{Entries: []provedBody{}, Earlier: d.Proof.Earlier}
+	if d.Proof.Key != "" {
+		b.Key, b.Head = &d.Proof.Key, &d.Proof.Head
+	}
+	for i, e := range d.Proof.Entries {
+		b.Entries = append(b.Entries, provedBody{e, keep(d.Leaves[i], d.Hidden)})
 	}
 	return b
 }

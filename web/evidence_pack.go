@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"regexp"
 
@@ -31,6 +32,9 @@ func (s *Server) evidencePack(c echo.Context, p ledger.PersonRecord) error {
 	f.Tenant, f.Person.Email, f.Money = p.TenantID, p.Email, s.Store.Rulebook(p.TenantID).Currencies
 	page := views.PackPage{Frame: f, Operation: d.Operation, Hidden: d.Hidden, Kept: packed(d), Approvals: d.Approvals, Attempts: d.Attempts,
 		Evidence: d.Evidence, Lines: d.Lines, Refunds: d.Refunds, Log: d.Log}
+	if page.Proof, err = packedProof(d); err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	if err := views.Pack(page).Render(ctx, &b); err != nil {
 		return err
@@ -60,5 +64,36 @@ func packed(d dossier) []views.KeptBytes {
 	if d.Whole.Receipt != nil && len(d.Whole.Receipt.Raw) > 0 {
 		all = append(all, views.KeptBytes{Name: "receipt", What: "Receipt as the provider wrote it", Body: d.Whole.Receipt.Raw, SHA256: keep(d.Whole.Receipt.Raw, true).SHA256})
 	}
+	for i, e := range d.Proof.Entries {
+		all = append(all, views.KeptBytes{Name: leafBlock(e.Seq), What: fmt.Sprintf("Log entry %d as it was sealed", e.Seq), Body: d.Leaves[i], SHA256: keep(d.Leaves[i], true).SHA256})
+	}
 	return all
+}
+
+func leafBlock(seq int64) string { return fmt.Sprint("log-", seq) }
+
+// packProof is what a pack says about itself to a program.
+type packProof struct {
+	OperationID string          `json:"operation_id"`
+	Fingerprint string          `json:"fingerprint"`
+	Log         ledger.LogProof `json:"log"`
+}
+
+// packedProof is the proof of a pack; nil before the first seal.
+func packedProof(d dossier) (*views.PackProof, error) {
+	if d.Proof.Key == "" {
+		return nil, nil
+	}
+	head, err := ledger.OpenHead(d.Proof.Head, d.Proof.Key)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(packProof{d.Whole.OperationID, d.Whole.Fingerprint, d.Proof}, "", " ")
+	p := &views.PackProof{Head: head, Key: d.Proof.Key, Body: text}
+	for _, e := range d.Proof.Entries {
+		if e.Path == nil {
+			p.Later++
+		}
+	}
+	return p, err
 }

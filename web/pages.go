@@ -55,6 +55,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/rails/numbers", s.signedIn(s.numbers))
 	e.GET("/runs", s.signedIn(s.runs))
 	e.GET("/audit", s.signedIn(s.audit))
+	e.GET("/audit/head.txt", s.signedIn(s.logHead))
 	e.GET("/search", s.signedIn(s.search))
 	e.GET("/settings", s.signedIn(s.settings))
 
@@ -72,6 +73,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.POST("/rails/pause-rail", s.signedIn(s.pauseRail))
 	e.POST("/rails/resume-rail", s.signedIn(s.resumeRail))
 	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
+	e.POST("/audit/verify-log", s.signedIn(s.verifyLog))
 	e.POST("/exceptions/set-aside", s.signedIn(s.setAside))
 	e.POST("/settings/run-job", s.signedIn(s.runJob))
 	s.routePeople(e)

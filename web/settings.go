@@ -16,7 +16,8 @@ import (
 var does = map[string]string{
 	"sweep":      "ends leases of silent workers and approvals nobody gave",
 	"lookup":     "asks providers about operations whose outcome is unknown",
-	"recheck":    "looks once more at a sample of what ended, for what was done twice or is gone",
+	"recheck":    "looks once more at a sample of what ended, for what was done twice or is gone, and whether the log is what was sealed",
+	"seal":       "signs what was logged since it last did",
 	"statements": "matches lines of statements with operations, and finds what no statement shows",
 	"refunds":    "counts what is owed, and holds up what is past its day",
 	"events":     "takes up providers' events whose operation was not known before",

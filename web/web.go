@@ -41,8 +41,10 @@ type Server struct {
 	asking waiting
 	rates  rateLimit
 	setups wrongSetups
-	held   heldFiles  // statement files between preview and import
-	codes  sync.Mutex // held over a try of a code
+	held   heldFiles // statement files between preview and import
+
+	verifying sync.Mutex
+	codes     sync.Mutex // held over a try of a code
 }
 
 // Handler answers every request.

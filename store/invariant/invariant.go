@@ -29,18 +29,57 @@ func (v Violation) String() string {
 	return fmt.Sprintf("%s: %s/%s: %s", v.Name, v.Tenant, v.Operation, v.Sentence)
 }
 
+// checks are what is looked at, in this order. What "holdfast verify" says it
+// looks at is this list.
+var checks = []struct {
+	What string
+	look func(*checker, context.Context) error
+}{
+	{"the file", (*checker).file},
+	{"the seal of the log", (*checker).sealed},
+	{"the order of the log", (*checker).log},
+	{"operations", (*checker).operations},
+	{"events", (*checker).events},
+	{"what is owed", (*checker).refunds},
+	{"statements", (*checker).statements},
+}
+
 // Check holds a ledger against every invariant, and against the books of
 // providers where they are given. Its error means that it could not look; the
 // violations found until then come with it.
 func Check(ctx context.Context, db *store.Store, books ...Book) ([]Violation, error) {
 	c := checker{db: db, shelf: newShelf(books), opened: map[opened]ledger.Entry{}}
-	for _, look := range []func(context.Context) error{c.file, c.log, c.operations, c.events, c.refunds, c.statements} {
-		if err := look(ctx); err != nil {
+	for _, check := range checks {
+		if err := check.look(&c, ctx); err != nil {
 			return c.found, err
 		}
 	}
 	c.strangers()
 	return c.found, nil
+}
+
+// Verification is what Verify has to tell it and hears from it.
+type Verification struct {
+	Heads    []string             // signed heads of the log that were kept elsewhere
+	Progress func(read, of int64) // hears how far the log was read; may be nil
+	Checked  func(what string)    // hears what holds; may be nil
+	Log      store.LogReport      // about the log, as far as it was read
+}
+
+// Verify is Check for a person who waits: it stops behind the first check that
+// found something.
+func Verify(ctx context.Context, db *store.Store, v *Verification) ([]Violation, error) {
+	c := checker{db: db, shelf: newShelf(nil), opened: map[opened]ledger.Entry{}, verification: v}
+	for _, check := range checks {
+		err := check.look(&c, ctx)
+		if err != nil || len(c.found) > 0 {
+			return c.found, err
+		}
+		if v.Checked != nil {
+			v.Checked(check.What)
+		}
+	}
+	return nil, nil
 }
 
 // waitsInOrder reports whether an operation waits for another one that may still
@@ -92,6 +131,8 @@ type checker struct {
 	found  []Violation
 	opened map[opened]ledger.Entry // refunds owed, by the log
 	until  int64                   // the time up to which the log was read
+
+	verification *Verification // nil: nobody waits
 }
 
 func (c *checker) fault(name string, o ledger.Operation, format string, args ...any) {
@@ -114,6 +155,20 @@ func (c *checker) file(ctx context.Context) error {
 	faults, err := c.db.CheckFile(ctx)
 	for _, f := range faults {
 		c.whole("file", "%s", f)
+	}
+	return err
+}
+
+// sealed checks that every entry is what was sealed, and that one head of the log
+// grew out of the other (I-18).
+func (c *checker) sealed(ctx context.Context) (err error) {
+	v := c.verification
+	if v == nil {
+		v = &Verification{}
+	}
+	v.Log, err = c.db.CheckLog(ctx, v.Heads, v.Progress)
+	if v.Log.Fault != nil {
+		c.whole("I-18", "%s", v.Log.Fault.Sentence)
 	}
 	return err
 }

@@ -22,6 +22,10 @@ func Words(fingerprint string) string {
 	if !ok {
 		return ""
 	}
+	return threeWords(sum)
+}
+
+func threeWords(sum [32]byte) string {
 	bits := binary.BigEndian.Uint32(sum[:4]) >> 2 // the first 30
 	return words[bits>>20] + "-" + words[bits>>10&1023] + "-" + words[bits&1023]
 }
