@@ -74,6 +74,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.POST("/runs/stop-run", s.signedIn(s.stopRun))
 	e.POST("/exceptions/set-aside", s.signedIn(s.setAside))
 	e.POST("/settings/run-job", s.signedIn(s.runJob))
+	e.POST("/settings/test-notice", s.signedIn(s.testNotice))
 	s.routePeople(e)
 	s.routeAccount(e)
 }
