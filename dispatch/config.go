@@ -34,6 +34,7 @@ type Tenant struct {
 	Rails       map[string]*rail.Rail  // by name
 	Routes      map[string]*rail.Rail  // by action type: its rail as it speaks to it
 	RailConfigs map[string]rail.Config // by name, as configured: how to read statements and events
+	Notify      *Notify                // whom to tell; nil: nobody
 }
 
 // Limits protect the server itself.

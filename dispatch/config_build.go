@@ -31,6 +31,7 @@ var defaultJobs = map[string]string{
 	"statements": "@every 10m",
 	"refunds":    "0 7 * * *", // before the office opens
 	"seal":       "@every 1m",
+	"notify":     "@every 10s",
 	"recheck":    "30 3 * * *", // while nobody pays
 }
 
@@ -142,6 +143,7 @@ func (b *configBuilder) tenant(at string, text tenantText, timing ledger.Timing)
 		b.action(at, name, text, t)
 	}
 	b.policy(at, text, t)
+	t.Notify = b.notify(at+"notify", text.Notify)
 	return t
 }
 

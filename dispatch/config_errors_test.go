@@ -35,7 +35,7 @@ var brokenConfigs = []struct {
 	}},
 	{"unknown key at the top", "jbos: {}\nnonsense: 1\n", []string{
 		`h.yaml:1: jbos: unknown key; did you mean jobs?`,
-		`h.yaml:2: nonsense: unknown key; there are rails, action_types, policy, currencies, runs, tenants, timing, limits, jobs`,
+		`h.yaml:2: nonsense: unknown key; there are rails, action_types, policy, currencies, notify, runs, tenants, timing, limits, jobs`,
 	}},
 	{"unknown key of a rail", httpRail + "    tiemout: 10s\n", []string{
 		`h.yaml:6: rails.a.tiemout: unknown key; did you mean timeout?`,
@@ -85,7 +85,7 @@ var brokenConfigs = []struct {
 		`h.yaml:2: policy[0].when.spent_over.each: unknown key; there are amount, currency, window, per`,
 	}},
 	{"unknown key of a tenant", "tenants:\n  acme:\n    timing: {}\n", []string{
-		`h.yaml:3: tenants.acme.timing: unknown key; there are rails, action_types, policy, currencies, runs`,
+		`h.yaml:3: tenants.acme.timing: unknown key; there are rails, action_types, policy, currencies, notify, runs`,
 	}},
 	{"unknown keys of timing, limits and runs", "timing: { leese: 1s }\nlimits: { rps: 1 }\nruns: { attempts: 1 }\n", []string{
 		`h.yaml:1: timing.leese: unknown key; did you mean lease?`,
@@ -93,7 +93,7 @@ var brokenConfigs = []struct {
 		`h.yaml:3: runs.attempts: unknown key; there are max_attempts, max_elapsed`,
 	}},
 	{"unknown job", "jobs: { sweap: \"@every 1s\", night: \"@daily\" }\n", []string{
-		`h.yaml:1: jobs.night: unknown job; there are events, lookup, recheck, refunds, seal, statements, sweep`,
+		`h.yaml:1: jobs.night: unknown job; there are events, lookup, notify, recheck, refunds, seal, statements, sweep`,
 		`h.yaml:1: jobs.sweap: unknown job; did you mean sweep?`,
 	}},
 	{"duplicate key", "jobs: {}\ntiming: {}\njobs: {}\n", []string{
@@ -337,6 +337,23 @@ var brokenConfigs = []struct {
 		`h.yaml:4: rails.a.timeout: "10 secnds" is not a duration such as 10s`,
 		`h.yaml:6: action_types.pay.rail: "b" is no rail here; there are a`,
 		`h.yaml:7: jobs.sweep: "never" is no schedule; write one such as "@every 30s" or "0 7 * * *"`,
+	}},
+	{"channels that tell nobody", "notify:\n  link: pay.example.com\n  zone: Local\n  quiet: { from: \"22:00\", to: \"22:00\" }\n  daily: nine\n  about: [approvals]\n  channels:\n    - { kind: pager }\n    - { kind: slack, url: \"http://hooks.example.com/T/B\" }\n    - { kind: slack, url: \"https://hooks.example.com/T/B\", secret: x }\n    - { kind: ntfy, url: \"https://ntfy.sh\", topic: \"a b\", name: n }\n    - { kind: smtp, url: \"smtps://mail.example.com\", from: ops@example.com, to: [nobody] }\n    - { kind: webhook, url: \"https://h.example.com/x\", secret: whsec_c2hvcnQ= }\n", []string{
+		`h.yaml:2: notify.link: is missing or no address; write where people open holdfast, such as https://pay.example.com`,
+		`h.yaml:3: notify.zone: "Local" is no time zone; use a name such as Europe/Berlin or UTC`,
+		`h.yaml:4: notify.quiet: needs two different times, such as { from: "22:00", to: "07:00" }`,
+		`h.yaml:5: notify.daily: is no time; write one such as "09:00"`,
+		`h.yaml:6: notify.about: "approvals" is not one of approval, hold, owed, exception, rail`,
+		`h.yaml:8: notify.channels[0].kind: "pager" is not one of slack, ntfy, smtp, webhook`,
+		`h.yaml:9: notify.channels[1].url: would send in the clear; write https://`,
+		`h.yaml:10: notify.channels[2].name: "slack" is the name of another channel`,
+		`h.yaml:11: notify.channels[3].topic: is missing or no topic: 1 to 64 of A-Z a-z 0-9 _ -`,
+		`h.yaml:12: notify.channels[4].to: needs 1 to 100 e-mail addresses, each of them once`,
+		`h.yaml:13: notify.channels[5].secret: is shorter than 24 bytes, which can be guessed`,
+	}},
+	{"a channel's secrets stay out of what is said about it", "notify:\n  link: https://pay.example.com\n  channels:\n    - { kind: slack, url: \"https://user:${CARD_TOKEN}@hooks.example.com/\", token: t }\n", []string{
+		`h.yaml:4: notify.channels[0].token: is for kind ntfy`,
+		`h.yaml:4: notify.channels[0].url: holds a name or password; put credentials into headers`,
 	}},
 }
 

@@ -144,7 +144,7 @@ func TestWhatIsLeftOutKeepsItsDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Jobs["sweep"] != "*/5 * * * * *" || c.Jobs["lookup"] != "@every 30s" || len(c.Jobs) != 7 {
+	if c.Jobs["sweep"] != "*/5 * * * * *" || c.Jobs["lookup"] != "@every 30s" || len(c.Jobs) != 8 {
 		t.Errorf("jobs: %v", c.Jobs)
 	}
 	if c.Timing != (ledger.Timing{Lease: 30 * time.Second, UnknownFor: time.Hour, TakeBack: time.Minute}) {

@@ -36,6 +36,7 @@ type tenantText struct {
 	ActionTypes map[string]actionText  `yaml:"action_types"`
 	Policy      []rowText              `yaml:"policy"`
 	Currencies  map[string]int         `yaml:"currencies"`
+	Notify      *notifyText            `yaml:"notify"`
 	Runs        struct {
 		MaxAttempts *int          `yaml:"max_attempts"`
 		MaxElapsed  rail.Duration `yaml:"max_elapsed"`

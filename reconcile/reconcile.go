@@ -29,6 +29,7 @@ type Scheduler struct {
 	Config func() *dispatch.Config
 	Node   string
 	Log    *slog.Logger
+	Words  Wording             // of notices; nobody is told without it
 	Chance func(n int64) int64 // a number in [0, n); the machine's own if left out
 
 	running  sync.Map   // job name → *sync.Mutex
@@ -39,7 +40,8 @@ type Scheduler struct {
 type job func(context.Context, *ledger.JobRun) error
 
 func (s *Scheduler) jobs() map[string]job {
-	return map[string]job{"sweep": s.sweep, "lookup": s.lookup, "events": s.events, "recheck": s.recheck, "refunds": s.refunds, "statements": s.statements, "seal": s.seal}
+	return map[string]job{"sweep": s.sweep, "lookup": s.lookup, "events": s.events, "recheck": s.recheck, "refunds": s.refunds, "statements": s.statements,
+		"seal": s.seal, "notify": s.notify}
 }
 
 // Jobs lists the names that Run knows, in order.

@@ -242,7 +242,7 @@ func TestRunsAreRecordedAndAnUnknownJobIsNamed(t *testing.T) {
 	if err != nil || len(runs) != 2 || runs[0].Job != "lookup" || runs[0].LookedAt != 1 || runs[1].Job != "sweep" {
 		t.Errorf("%+v %v", runs, err)
 	}
-	if _, err := b.s.Run(t.Context(), "wash"); err == nil || !strings.Contains(err.Error(), `no job "wash"; there are [events lookup recheck refunds seal statements sweep]`) {
+	if _, err := b.s.Run(t.Context(), "wash"); err == nil || !strings.Contains(err.Error(), `no job "wash"; there are [events lookup notify recheck refunds seal statements sweep]`) {
 		t.Errorf("an unknown job: %v", err)
 	}
 }

@@ -147,6 +147,7 @@ func (s *Store) identify(ctx context.Context) error {
 				select max(id) as id from operations union all select max(id) as id from job_runs union all select max(id) as id from events
 				union all select max(number) as id from refunds_owed union all select max(id) as id from refund_journal
 				union all select max(id) as id from statement_lines
+				union all select max(id) as id from notices union all select max(id) as id from notice_messages
 			) as used`).Scan(&s.rowIDs.last)
 	})
 }

@@ -334,6 +334,7 @@ type SettingsPage struct {
 	Frame         Frame
 	Jobs          []Job
 	RunJob        Decision
+	Notify        Channels
 	Folder        string // of the data, for the commands that are shown
 	Tokens        []ledger.TokenRecord
 	People        []ledger.PersonRecord
@@ -343,6 +344,22 @@ type SettingsPage struct {
 	ConfigAt      int64  // in force since
 	PolicyVersion string
 	Instance      string
+}
+
+// Channels are the ways in which people are told what waits for them.
+type Channels struct {
+	List  []Channel
+	Test  Decision
+	Quiet string // in words; empty: never
+	Daily string // in words; empty: none
+}
+
+// Channel is one of them, with how it fared.
+type Channel struct {
+	Name   string
+	Kind   string
+	Topics []string
+	State  ledger.ChannelState
 }
 
 // Job is a scheduled job with its last run.

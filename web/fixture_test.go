@@ -54,7 +54,7 @@ func newServer(t testing.TB, config ...string) *world {
 	}
 	inForce := func() *dispatch.Config { return c }
 	w.Server = &Server{Store: st, Config: inForce, Log: log,
-		Scheduler: &reconcile.Scheduler{Store: st, Config: inForce, Node: "test", Log: log}}
+		Scheduler: &reconcile.Scheduler{Store: st, Config: inForce, Node: "test", Log: log, Words: wording}}
 	w.handler = w.Handler()
 	return w
 }

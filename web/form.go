@@ -36,7 +36,7 @@ func readForm(c echo.Context) error {
 	if r.Method != http.MethodPost {
 		return nil
 	}
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != echo.MIMEApplicationForm && r.ContentLength != 0 {
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != echo.MIMEApplicationForm && (kind != "" || r.ContentLength != 0) {
 		return unclear{http.StatusUnsupportedMediaType, "Send it as the form on the page does."}
 	}
 	r.Body = http.MaxBytesReader(c.Response(), r.Body, maxForm)

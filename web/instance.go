@@ -56,7 +56,7 @@ func OpenInstance(ctx context.Context, o InstanceOptions) (*Instance, error) {
 		return nil, err
 	}
 	i := &Instance{Store: st, Log: o.Log, options: o}
-	i.Scheduler = &reconcile.Scheduler{Store: st, Config: i.Config, Node: nodeName(), Log: o.Log}
+	i.Scheduler = &reconcile.Scheduler{Store: st, Config: i.Config, Node: nodeName(), Log: o.Log, Words: wording}
 	if o.Exe != "" {
 		i.sandboxes = &dispatch.Sandboxes{Exe: o.Exe, Folder: o.Folder, Log: o.Log}
 	}

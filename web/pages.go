@@ -76,6 +76,7 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.POST("/audit/verify-log", s.signedIn(s.verifyLog))
 	e.POST("/exceptions/set-aside", s.signedIn(s.setAside))
 	e.POST("/settings/run-job", s.signedIn(s.runJob))
+	e.POST("/settings/test-notice", s.signedIn(s.testNotice))
 	s.routePeople(e)
 	s.routeAccount(e)
 }

@@ -20,6 +20,7 @@ var does = map[string]string{
 	"seal":       "signs what was logged since it last did",
 	"statements": "matches lines of statements with operations, and finds what no statement shows",
 	"refunds":    "counts what is owed, and holds up what is past its day",
+	"notify":     "tells people outside what waits for them",
 	"events":     "takes up providers' events whose operation was not known before",
 }
 
@@ -42,6 +43,9 @@ func (s *Server) settings(c echo.Context, p ledger.PersonRecord) error {
 	page.RunJob = mayRunJobs(p)
 	page.ManagePeople, _ = ledger.MayManagePeople(p)
 	if page.Jobs, err = s.listJobs(c, p); err != nil {
+		return err
+	}
+	if page.Notify, err = s.channels(ctx, p); err != nil {
 		return err
 	}
 	return render(c, http.StatusOK, views.Settings(page))

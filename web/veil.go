@@ -32,44 +32,7 @@ func (s *Server) veil(p ledger.PersonRecord, o ledger.Operation) ledger.Operatio
 	if !s.conceals(p, o) {
 		return o
 	}
-	hidden := map[string]bool{}
-	action := s.Store.Rulebook(o.TenantID).Actions[o.ActionType]
-	if action == nil {
-		for _, role := range []string{"amount", "recipient", "reference", "account", "customer"} {
-			hidden[role] = true
-		}
-	} else {
-		for _, f := range action.Fields() {
-			hidden[f.Role] = hidden[f.Role] || action.Hides(f.Pointer)
-		}
-	}
-	veilTerms(&o, hidden)
-	return o
-}
-
-func veilTerms(o *ledger.Operation, hidden map[string]bool) {
-	hide := func(role string, text *string) {
-		if hidden[role] && *text != "" {
-			*text = dots
-		}
-	}
-	hide("recipient", &o.Terms.Recipient)
-	hide("reference", &o.Terms.Reference)
-	hide("reference", &o.ReferenceKey)
-	hide("account", &o.Terms.Account)
-	hide("customer", &o.Terms.Customer)
-	o.Terms.HasAmount = o.Terms.HasAmount && !hidden["amount"]
-	if o.Receipt == nil {
-		return
-	}
-	r := *o.Receipt
-	r.Raw = nil
-	hide("recipient", &r.Recipient)
-	hide("reference", &r.Reference)
-	if hidden["amount"] {
-		r.Amount = nil
-	}
-	o.Receipt = &r
+	return s.Store.Rulebook(o.TenantID).Actions[o.ActionType].Veil(o)
 }
 
 // keepsFrom reports whether a name is one of an operation's that this person is

@@ -51,7 +51,7 @@ func (r *Rail) Connect(ctx context.Context) (*Conn, error) {
 	dialer := net.Dialer{Control: r.dial.control, Resolver: r.resolver, KeepAlive: -1}
 	tcp, err := dialer.DialContext(ctx, "tcp", r.dial.address())
 	if err != nil {
-		return nil, fmt.Errorf("%s is not reached: %s: %w", r, whyUnreached(err), err)
+		return nil, fmt.Errorf("%s is not reached: %s: %w", r, WhyUnreached(err), err)
 	}
 	raw := &counted{Conn: tcp}
 	c := &Conn{rail: r, raw: raw, wire: raw}
@@ -91,9 +91,9 @@ type tlsError struct{ cause error }
 func (e *tlsError) Error() string { return "TLS did not succeed: " + e.cause.Error() }
 func (e *tlsError) Unwrap() error { return e.cause }
 
-// whyUnreached says in a few words why there is no connection. It names no
+// WhyUnreached says in a few words why there is no connection. It names no
 // address, so that a sentence with it may be shown to agents.
-func whyUnreached(err error) string {
+func WhyUnreached(err error) string {
 	var dns *net.DNSError
 	var secured *tlsError
 	var timeout net.Error

@@ -59,7 +59,7 @@ func (r *Rail) page(ctx context.Context, o ledger.Operation, after string) (page
 	}
 	conn, err := r.Connect(ctx)
 	if err != nil {
-		look := unreachable(fmt.Sprintf("The provider could not be asked: %s.", whyUnreached(err)), nil)
+		look := unreachable(fmt.Sprintf("The provider could not be asked: %s.", WhyUnreached(err)), nil)
 		return page{}, &look
 	}
 	return r.see(conn.Send(ctx, req, r.now().Add(r.promise.Timeout)))

@@ -22,7 +22,7 @@ func (r *Rail) Record(ctx context.Context, id, currency string) (ledger.Receipt,
 	}
 	conn, err := r.Connect(ctx)
 	if err != nil {
-		return ledger.Receipt{}, ledger.LookUnreachable, "The provider could not be asked: " + whyUnreached(err) + "."
+		return ledger.Receipt{}, ledger.LookUnreachable, "The provider could not be asked: " + WhyUnreached(err) + "."
 	}
 	p, nothing := r.see(conn.Send(ctx, req, r.now().Add(r.promise.Timeout)))
 	if nothing != nil {

@@ -87,6 +87,18 @@ func (r *Rail) standardOrigin(header http.Header, body []byte) (Origin, error) {
 	return o, nil
 }
 
+// SignStandard signs a message of ours as the same specification says, and gives
+// the value of its webhook-signature.
+func SignStandard(secret Secret, id string, at time.Time, body []byte) (string, error) {
+	key, err := eventKey(SchemeStandardWebhooks, secret)
+	if err != nil {
+		return "", err
+	}
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "%s.%d.%s", id, at.Unix(), body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)), nil
+}
+
 // stripeOrigin reads "t=TIME,v1=HEX", where v1 may stand there more than once,
 // while a secret is being changed. The event's own id stands in its body.
 func (r *Rail) stripeOrigin(header http.Header, body []byte) (Origin, error) {

@@ -34,3 +34,46 @@ func (t *ActionType) mask(v any, at string) any {
 	}
 	return v
 }
+
+// Veil is an operation without what is sensitive in its terms: dots stand there.
+// Where the action type is not configured any more, nobody can say what is
+// sensitive, and so all of it is.
+func (t *ActionType) Veil(o Operation) Operation {
+	hidden := map[string]bool{}
+	if t == nil {
+		for _, role := range []string{"amount", "recipient", "reference", "account", "customer"} {
+			hidden[role] = true
+		}
+	} else {
+		for _, f := range t.Fields() {
+			hidden[f.Role] = hidden[f.Role] || t.Hides(f.Pointer)
+		}
+	}
+	veilTerms(&o, hidden)
+	return o
+}
+
+func veilTerms(o *Operation, hidden map[string]bool) {
+	hide := func(role string, text *string) {
+		if hidden[role] && *text != "" {
+			*text = Masked
+		}
+	}
+	hide("recipient", &o.Terms.Recipient)
+	hide("reference", &o.Terms.Reference)
+	hide("reference", &o.ReferenceKey)
+	hide("account", &o.Terms.Account)
+	hide("customer", &o.Terms.Customer)
+	o.Terms.HasAmount = o.Terms.HasAmount && !hidden["amount"]
+	if o.Receipt == nil {
+		return
+	}
+	r := *o.Receipt
+	r.Raw = nil
+	hide("recipient", &r.Recipient)
+	hide("reference", &r.Reference)
+	if hidden["amount"] {
+		r.Amount = nil
+	}
+	o.Receipt = &r
+}
