@@ -188,8 +188,10 @@ type Approval struct {
 	Reason        string
 	DecidedAt     int64
 	ExpiresAt     int64
-	SpentAt       int64 // by the first mark
-	VoidedAt      int64 // taken back, or asked again
+	SpentAt       int64    // by the first mark
+	VoidedAt      int64    // taken back, or asked again
+	Pointers      []string // of a no: the members of the payload that it is about
+	ShownMS       int64    // how long the payload was shown before an approval; -1: not known
 }
 
 // Evidence is anything observed about an effect.
