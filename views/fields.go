@@ -53,7 +53,7 @@ func beside(rows, before []Field) []Field {
 	}
 	for _, f := range before {
 		if at(rows, f.Pointer) < 0 {
-			f.Was, f.Value, f.Changed = f.Value, "not there", true
+			f.Was, f.Value, f.Changed, f.Gone = f.Value, "not there", true, true
 			rows = append(rows, f)
 		}
 	}

@@ -243,6 +243,7 @@ type OperationPage struct {
 type FormState struct {
 	Act     string            // which panel is open
 	Values  map[string]string // by field name
+	Marked  []string          // JSON Pointers of the fields that a no is about
 	Problem string            // what to change, a whole sentence
 	Differs bool              // the amount typed is not the one approved: ask whether it is meant
 }
@@ -265,6 +266,7 @@ type Field struct {
 	Changed bool
 	Note    string // "never paid before"
 	Masked  bool   // not shown to this person; Value is empty
+	Gone    bool   // only the operation compared with has it
 
 	order int // of the schema
 }
@@ -365,6 +367,8 @@ type MessagePage struct {
 	Rows  []Field
 	Links []Link
 	After *ledger.Operation // shown with its status, after a decision
+
+	TakeBack *ledger.Operation // whose approval the reader may take back here
 }
 
 // Link is a way on from a message.

@@ -48,6 +48,12 @@ func (p OperationPage) approvalWord() string {
 	return ""
 }
 
+// toDecide reports whether the page is there to be decided on: an approval that
+// was given and can't be taken back any more is no question.
+func (p OperationPage) toDecide() bool {
+	return slices.ContainsFunc(p.Decisions, func(d Decision) bool { return d.Act != "take-back" || d.Allowed })
+}
+
 // whoDecides says which people may, and how many must.
 func whoDecides(a ledger.Asked) string {
 	of := "approver, finance or admin"

@@ -59,7 +59,7 @@ func Operation(p OperationPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				var templ_7745c5c3_Var3 = []any{"split", templ.KV("deciding", len(p.Decisions) > 0)}
+				var templ_7745c5c3_Var3 = []any{"split", templ.KV("deciding", p.toDecide())}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_ElementWriter, templ_7745c5c3_Var3...)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -143,7 +143,7 @@ func Operation(p OperationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(p.Decisions) > 0 {
+			if p.toDecide() {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"jump\"><a class=\"button primary\" href=\"#decide\">Decide: ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

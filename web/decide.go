@@ -33,6 +33,15 @@ func reason(b brought, _ ledger.Operation, d *store.Decision) string {
 	return checkText("A reason", d.Reason, maxReason, true)
 }
 
+// reasonAndFields reads a no: the sentence, and the fields that were marked.
+func reasonAndFields(b brought, o ledger.Operation, d *store.Decision) string {
+	d.Pointers = b.Request().PostForm["pointer"]
+	if err := ledger.CheckPointers(o.Payload, d.Pointers); err != nil {
+		return sentence(err)
+	}
+	return reason(b, o, d)
+}
+
 func reasonIfAsked(b brought, o ledger.Operation, d *store.Decision) string {
 	d.Reason = typed(b, "reason")
 	return checkText("A reason", d.Reason, maxReason, o.Asked.ReasonRequired)
@@ -162,6 +171,7 @@ func (s *Server) askAnew(c echo.Context, p ledger.PersonRecord, o ledger.Operati
 		return s.notDecided(c, p, o.OperationID, seen, name, ledger.ErrNotAllowed)
 	}
 	form := views.FormState{Act: name, Problem: problem, Values: map[string]string{}}
+	form.Marked = c.Request().PostForm["pointer"]
 	for field := range c.Request().PostForm {
 		form.Values[field] = cut(typed(c, field), 4*maxReason)
 	}
@@ -291,7 +301,7 @@ func (s *Server) decidedSince(c echo.Context, p ledger.PersonRecord, o ledger.Op
 			return decidedSo(log[:i+1], p, name), nil
 		}
 		// What changes no status raises the version where somebody could see the difference.
-		if e.From != e.To || e.Event == "approve" || e.Event == "look" || ledger.Event(e.Event) == ledger.Restore {
+		if e.From != e.To || e.Event == "approve" || e.Event == "look" || ledger.Event(e.Event) == ledger.TakeBack || ledger.Event(e.Event) == ledger.Restore {
 			changes--
 		}
 	}
@@ -302,7 +312,7 @@ func (s *Server) decidedSince(c echo.Context, p ledger.PersonRecord, o ledger.Op
 // of an operation: another person's decision where there is one.
 func whoWasFirst(log []ledger.Entry, changes int64) (won ledger.Entry) {
 	for _, e := range slices.Backward(log) {
-		if e.From == e.To && e.Event != "approve" { // a claim or a note: nothing that was decided
+		if e.From == e.To && e.Event != "approve" && ledger.Event(e.Event) != ledger.TakeBack { // a claim or a note: nothing that was decided
 			continue
 		}
 		if won.Seq == 0 || e.ActorKind == ledger.Person {
@@ -335,11 +345,12 @@ func (s *Server) done(c echo.Context, p ledger.PersonRecord) error {
 	if err != nil {
 		return err
 	}
-	leavesIn := int64(0)
-	if o.Status == ledger.Ready {
-		leavesIn = o.NextSendAt - f.Now
+	page := views.Done(f, s.veil(p, o), name)
+	if back, _, err := s.verdict(c, p, o, "take-back"); err != nil {
+		return err
+	} else if name == "approve" && back.Allowed {
+		page.TakeBack = page.After
 	}
-	page := views.Done(f, s.veil(p, o), name, leavesIn)
 	if rail, _ := s.Store.Rulebook(p.TenantID).Route(o); name == "send-again" && keyUntil(o, rail, f.Now) <= f.Now {
 		page = views.DoubleSend(page, o)
 	}

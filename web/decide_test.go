@@ -24,6 +24,7 @@ type deciding struct {
 
 var everyAct = []deciding{
 	{"approve", (*world).askedFor, nil, ledger.Ready, "", true},
+	{"take-back", (*world).asksTwo, nil, ledger.AwaitingApproval, "", true},
 	{"reject", (*world).askedFor, []string{"reason", "wrong account"}, ledger.Rejected, ledger.Denied, false},
 	{"reject", (*world).overlapping, []string{"reason", "not wanted"}, ledger.Rejected, ledger.Denied, false},
 	{"ask-changes", (*world).askedFor, []string{"reason", "less, please"}, ledger.Rejected, ledger.Denied, false},
@@ -35,6 +36,11 @@ var everyAct = []deciding{
 	{"look-again", (*world).lost, nil, ledger.Unknown, "", false},
 	{"same-purchase", (*world).overlapping, []string{"reason", "the same invoice"}, ledger.Rejected, ledger.Duplicate, false},
 	{"different-purchase", (*world).overlapping, []string{"reason", "two parcels"}, ledger.Ready, "", true},
+}
+
+// asksTwo is an operation that waits for two people.
+func (w *world) asksTwo(owner string) ledger.Operation {
+	return w.ask(wanted{owner: owner, currency: "USD"})
 }
 
 func freshHold(w *world, owner string) ledger.Operation { return w.held(owner, false) }
@@ -51,6 +57,10 @@ func TestEveryActIsTakenByWhoMayAndByNobodyElse(t *testing.T) {
 			for _, role := range []string{"approver", "finance", "admin"} {
 				b := w.signIn(w.person("default", role+"@example.com", role))
 				o := c.ready(w, owner.who.Email)
+				if c.act == "take-back" {
+					b.act(o, "approve")
+					o = w.stored("default", o.OperationID)
+				}
 				shows(t, b.get("/operations/"+o.OperationID), http.StatusOK, `data-act="`+c.act+`"`)
 				answer := b.act(o, c.act, c.form...)
 				if answer.Code != http.StatusSeeOther {

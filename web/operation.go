@@ -296,7 +296,7 @@ func (s *Server) fillDecisions(ctx context.Context, p ledger.PersonRecord, o led
 			}
 		}
 	}
-	if ok, self, _ := ledger.MayApprove(o, p.Email, p.Roles, people); ok && self && len(page.Decisions) > 0 {
+	if ok, self, _ := ledger.MayApprove(o, p.Email, p.Roles, people); ok && self && o.Status != ledger.Ready && len(page.Decisions) > 0 {
 		page.Facts = append(page.Facts, "You own the token that asked for this, and nobody else is set up: your decision is stamped Self-approved.")
 	}
 	return nil
