@@ -161,6 +161,7 @@ type Card struct {
 type ApprovalsPage struct {
 	Frame         Frame
 	Items         []Need
+	Groups        []Group // what may be approved together
 	LastDecidedBy string
 	LastTook      int64 // milliseconds from asking to deciding
 }

@@ -221,6 +221,9 @@ func (s *Server) notDecided(c echo.Context, p ledger.PersonRecord, id string, se
 		return err
 	}
 	shown := s.veil(p, o)
+	if stale && o.Reason == ledger.Replaced {
+		return s.replacedMeanwhile(c, f, p, o)
+	}
 	switch {
 	case stale && seen.Fingerprint != o.Fingerprint:
 		return render(c, http.StatusPreconditionFailed, views.Message(views.Changed(f, shown, nil)))
@@ -230,6 +233,29 @@ func (s *Server) notDecided(c echo.Context, p ledger.PersonRecord, id string, se
 		return render(c, http.StatusForbidden, views.Message(views.Forbidden(f, orText(d.Why, sentence(refusal)))))
 	}
 	return render(c, http.StatusConflict, views.Message(views.NotPossible(f, shown, orText(d.Why, sentence(refusal)))))
+}
+
+// replacedMeanwhile shows what the operation that stands for this one has other
+// than it.
+func (s *Server) replacedMeanwhile(c echo.Context, f views.Frame, p ledger.PersonRecord, o ledger.Operation) error {
+	ctx := c.Request().Context()
+	id, err := s.Store.Successor(ctx, p.TenantID, o.OperationID)
+	if err != nil {
+		return err
+	}
+	newer, err := s.Store.Operation(ctx, p.TenantID, id)
+	if err != nil {
+		return err
+	}
+	action := s.Store.Rulebook(p.TenantID).Actions[newer.ActionType]
+	var rows []views.Field
+	if action != nil || seesAll(p) { // else nobody can say what is sensitive
+		if rows, err = views.Fields(newer, &o, action, seesAll(p), f.Money); err != nil {
+			return err
+		}
+	}
+	rows = slices.DeleteFunc(rows, func(r views.Field) bool { return !r.Changed || r.Masked })
+	return render(c, http.StatusPreconditionFailed, views.Message(views.ReplacedMeanwhile(f, s.veil(p, newer), rows)))
 }
 
 func orText(text, otherwise string) string {
