@@ -207,6 +207,8 @@ type OperationPage struct {
 	Flags      []string // "New recipient", "6× this customer's usual"
 	Fields     []Field
 	Was        string          // operation id that Fields compares with
+	Compare    string          // which of Beside that is: replaced · last · charge; none, or empty: none
+	Beside     []Comparison    // what it can be compared with
 	Request    *ledger.Request // nil: not rendered yet
 	RequestWhy string          // why there is no exact request, if there is none
 	Concealed  string          // set: bytes and request may not be shown to this person, and why
@@ -247,6 +249,12 @@ type FormState struct {
 	Marked  []string          // JSON Pointers of the fields that a no is about
 	Problem string            // what to change, a whole sentence
 	Differs bool              // the amount typed is not the one approved: ask whether it is meant
+}
+
+// Comparison is another operation that one can be laid beside.
+type Comparison struct {
+	Kind        string // replaced · last · charge
+	OperationID string
 }
 
 // RefundOf is the charge that a refund returns, as far as it is known here.

@@ -85,6 +85,27 @@ func viewPath(o ledger.Operation, view string) string {
 	return string(operationPath(o.OperationID)) + "?view=" + view + "#what"
 }
 
+// comparePath is the link to the fields beside another operation's.
+func comparePath(o ledger.Operation, kind string) string {
+	return string(operationPath(o.OperationID)) + "?compare=" + kind + "#what"
+}
+
+func compareWord(kind string) string {
+	switch kind {
+	case "replaced":
+		return "the operation it replaces"
+	case "last":
+		return "last approved to this recipient"
+	case "charge":
+		return "the original charge"
+	}
+	return "nothing"
+}
+
+func (p OperationPage) comparing(kind string) bool {
+	return p.Compare == kind || p.Was == "" && kind == "none"
+}
+
 func (p OperationPage) viewing(view string) bool {
 	if p.View != "request" && p.View != "bytes" {
 		return view == "fields"

@@ -249,7 +249,7 @@ func (s *Server) replacedMeanwhile(c echo.Context, f views.Frame, p ledger.Perso
 	}
 	action := s.Store.Rulebook(p.TenantID).Actions[newer.ActionType]
 	var rows []views.Field
-	if action != nil || seesAll(p) { // else nobody can say what is sensitive
+	if seesAll(p) || action != nil && newer.ActionType == o.ActionType { // else nobody can say what is sensitive
 		if rows, err = views.Fields(newer, &o, action, seesAll(p), f.Money); err != nil {
 			return err
 		}
