@@ -282,6 +282,12 @@ var brokenConfigs = []struct {
 		`h.yaml:2: policy[0].when.rail: "a" is no rail here; there is none`,
 		`h.yaml:2: policy[0].when.effect: "e" is no effect here; there is none`,
 	}},
+	{"what may be approved together", "policy:\n  - { name: x, when: {}, then: ask, bulk: { up_to: 5000 } }\n  - { name: y, when: { currency: EUR }, then: allow, bulk: { up_to: 0 } }\n  - { name: z, when: { currency: EUR }, then: ask, bulk: {} }\n", []string{
+		`h.yaml:2: policy[0].bulk: needs exactly one currency in when; a ceiling without one says nothing`,
+		`h.yaml:3: policy[1].bulk: belongs to then: ask; nobody approves what goes out by itself`,
+		`h.yaml:3: policy[1].bulk: up_to must be more than nothing; write it in minor units`,
+		`h.yaml:4: policy[2].bulk.up_to: is missing; write it in minor units`,
+	}},
 	{"bad hours", "policy:\n  - { name: x, when: { hours: \"mon-fry 08:00-18:00 Europe/Berlin\" }, then: ask }\n  - { name: y, when: { hours: \"08:00-18:00\" }, then: ask }\n  - { name: z, when: { hours: \"08:00-18:00 Mars/Base\" }, then: ask }\n", []string{
 		`h.yaml:2: policy[0].when.hours: "mon-fry" is no day or range of days; write it like "mon-fri 08:00-18:00 Europe/Berlin"`,
 		`h.yaml:3: policy[1].when.hours: "08:00-18:00" is not days, times and zone; write it like "mon-fri 08:00-18:00 Europe/Berlin"`,

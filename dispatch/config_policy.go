@@ -54,6 +54,11 @@ func (b *configBuilder) row(key string, row rowText, text tenantText, money ledg
 	if row.Approvals != nil {
 		p.Approvals = b.count(key+".approvals", row.Approvals, 1)
 	}
+	if row.Bulk != nil && row.Bulk.UpTo == nil {
+		b.add(key+".bulk.up_to", "is missing; write it in minor units")
+	} else if row.Bulk != nil {
+		p.Bulk = &ledger.Bulk{UpTo: *row.Bulk.UpTo}
+	}
 	if row.When == nil {
 		// A row that fits everything is too much to be said by leaving a line out.
 		b.add(key+".when", "is missing; write when: {} for a row that fits everything")

@@ -70,6 +70,9 @@ type rowText struct {
 	StepUp         bool          `yaml:"step_up"`
 	ReasonRequired bool          `yaml:"reason_required"`
 	Expires        rail.Duration `yaml:"expires"`
+	Bulk           *struct {
+		UpTo *int64 `yaml:"up_to"`
+	} `yaml:"bulk"`
 }
 
 type whenText struct {

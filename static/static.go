@@ -1,4 +1,4 @@
-// Package static holds the assets that pages load: the stylesheets, one script
+// Package static holds the assets that pages load: the stylesheets, the scripts
 // and two favicons; and the documents about the API. Each asset is served under a name that carries a hash of its
 // content, so that a browser may keep it for ever and still never shows an old
 // one.
@@ -18,7 +18,7 @@ import (
 // Prefix is where Handler expects to be mounted.
 const Prefix = "/static/"
 
-//go:embed holdfast.css docs.css live.js favicon.svg favicon-test.svg
+//go:embed holdfast.css docs.css live.js takeback.js favicon.svg favicon-test.svg
 var files embed.FS
 
 // asset is one file with its hashed name, like holdfast.1f2e3d4c5b6a.css.

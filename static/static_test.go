@@ -19,6 +19,7 @@ var kinds = map[string]string{
 	"holdfast.css":     "text/css; charset=utf-8",
 	"docs.css":         "text/css; charset=utf-8",
 	"live.js":          "text/javascript; charset=utf-8",
+	"takeback.js":      "text/javascript; charset=utf-8",
 	"favicon.svg":      "image/svg+xml",
 	"favicon-test.svg": "image/svg+xml",
 }

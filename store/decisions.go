@@ -30,6 +30,11 @@ type Decision struct {
 	SecondReceiptID string
 	// For "same purchase": the earlier operation, one of those it overlaps.
 	Original string
+	// For a no: the members of the payload that it is about, as JSON Pointers.
+	Pointers []string
+	// Together: how many were approved by one form, this one among them; more
+	// than one needs a rule that allows it.
+	Together int
 }
 
 // decide runs one person's decision: it reads the operation, compares it with
@@ -72,6 +77,9 @@ func (s *Store) Approve(ctx context.Context, tenant, id string, d Decision) (led
 		if why := ledger.MustSignInAgain(o, d.Person, t.now); why != "" {
 			return o, fmt.Errorf("%w: %s", ErrForbidden, why)
 		}
+		if may, why := t.s.Rulebook(tenant).Policy.MayTogether(o); d.Together > 0 && !may {
+			return o, fmt.Errorf("%w: %s", ErrForbidden, why)
+		}
 		if o.Asked.ReasonRequired && strings.TrimSpace(d.Reason) == "" {
 			return o, fmt.Errorf("%w: this rule needs a reason", ErrForbidden)
 		}
@@ -87,7 +95,7 @@ func (s *Store) Approve(ctx context.Context, tenant, id string, d Decision) (led
 		if self {
 			sentence = fmt.Sprintf("Self-approved by %s, the only person set up.", d.Person.Display())
 		}
-		fact := map[string]any{"fingerprint": o.Fingerprint, "self_approved": self, "reason": d.Reason}
+		fact := approvalFact{o.Fingerprint, self, d.Reason, d.Together}
 		if given < o.Asked.Approvals {
 			was := o
 			o.Version++
@@ -104,14 +112,26 @@ func (s *Store) Approve(ctx context.Context, tenant, id string, d Decision) (led
 	})
 }
 
+// approvalFact is what the log keeps of an approval, with how many the same form
+// approved.
+type approvalFact struct {
+	Fingerprint  string `json:"fingerprint"`
+	SelfApproved bool   `json:"self_approved"`
+	Reason       string `json:"reason"`
+	Together     int    `json:"together,omitempty"`
+}
+
 func (t *tx) addApproval(o ledger.Operation, d Decision, decision string, self bool) error {
 	rail, _ := t.s.Rulebook(o.TenantID).Route(o)
+	pointers := ""
+	if len(d.Pointers) > 0 {
+		pointers = text(d.Pointers)
+	}
 	err := t.exec(`
-		insert into approvals (id, tenant_id, operation_id, decision, fingerprint, policy_version, rail_address, rail_account,
-			person_id, person_email, self_approved, reason, decided_at, expires_at, spent_at, voided_at)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, 0)`,
+		insert into approvals (`+approvalColumns+`)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, 0, $15)`,
 		randomID("ap_"), o.TenantID, o.OperationID, decision, o.Fingerprint, o.PolicyVersion, rail.Address, rail.Account,
-		d.Person.ID, d.Person.Email, flag(self), d.Reason, t.now, t.now+approvalLife.Milliseconds())
+		d.Person.ID, d.Person.Email, flag(self), d.Reason, t.now, t.now+approvalLife.Milliseconds(), pointers)
 	if isUnique(err) {
 		return fmt.Errorf("%w: you approved this already; somebody else must", ErrForbidden)
 	}
@@ -170,11 +190,17 @@ func (s *Store) refuse(ctx context.Context, tenant, id string, d Decision, decis
 		if _, err := t.mayDecideHold(o, ledger.Deny, d.Person); err != nil {
 			return o, err
 		}
+		if err := ledger.CheckPointers(o.Payload, d.Pointers); err != nil {
+			return o, fmt.Errorf("%w: %s", ErrForbidden, err)
+		}
 		if err := t.addApproval(o, d, decision, false); err != nil {
 			return o, err
 		}
-		return t.happen(o, happening{event: ledger.Deny, by: by, sentence: fmt.Sprintf(wording, d.Person.Display(), d.Reason),
-			fact: map[string]any{"decision": decision, "message": d.Reason}})
+		fact := map[string]any{"decision": decision, "message": d.Reason}
+		if len(d.Pointers) > 0 {
+			fact["pointers"] = d.Pointers
+		}
+		return t.happen(o, happening{event: ledger.Deny, by: by, sentence: fmt.Sprintf(wording, d.Person.Display(), d.Reason), fact: fact})
 	})
 }
 
@@ -204,12 +230,14 @@ func (s *Store) Cancel(ctx context.Context, tenant, id string, by ledger.Holder)
 }
 
 const approvalColumns = `id, tenant_id, operation_id, decision, fingerprint, policy_version, rail_address, rail_account,
-	person_id, person_email, self_approved, reason, decided_at, expires_at, spent_at, voided_at`
+	person_id, person_email, self_approved, reason, decided_at, expires_at, spent_at, voided_at, pointers`
+
+const selectApprovals = `
+	select ` + approvalColumns + ` from approvals where tenant_id = $1 and operation_id = $2 order by decided_at, id`
 
 // Approvals lists people's decisions on an operation, oldest first.
 func (s *Store) Approvals(ctx context.Context, tenant, operation string) ([]ledger.Approval, error) {
-	rows, err := s.readers.QueryContext(ctx, `
-		select `+approvalColumns+` from approvals where tenant_id = $1 and operation_id = $2 order by decided_at, id`, tenant, operation)
+	rows, err := s.readers.QueryContext(ctx, selectApprovals, tenant, operation)
 	if err != nil {
 		return nil, err
 	}

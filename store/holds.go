@@ -285,8 +285,10 @@ func (s *Store) DifferentPurchase(ctx context.Context, tenant, id string, d Deci
 
 func scanApproval(rows *sql.Rows) (a ledger.Approval, err error) {
 	var self int
+	var pointers string
 	err = rows.Scan(&a.ID, &a.TenantID, &a.OperationID, &a.Decision, &a.Fingerprint, &a.PolicyVersion, &a.RailAddress, &a.RailAccount,
-		&a.PersonID, &a.PersonEmail, &self, &a.Reason, &a.DecidedAt, &a.ExpiresAt, &a.SpentAt, &a.VoidedAt)
+		&a.PersonID, &a.PersonEmail, &self, &a.Reason, &a.DecidedAt, &a.ExpiresAt, &a.SpentAt, &a.VoidedAt, &pointers)
 	a.SelfApproved = self == 1
+	fromText(pointers, &a.Pointers)
 	return a, err
 }

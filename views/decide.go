@@ -96,6 +96,8 @@ func (p OperationPage) needs(act string) string {
 		return "needs what makes it different; policy is asked again"
 	case "reject":
 		return "needs a sentence; it goes to the agent"
+	case "take-back":
+		return "nothing is sent, and it waits for people again"
 	case "ask-changes":
 		return "needs a sentence; the agent may submit a changed operation that names this one in replaces"
 	}
@@ -106,7 +108,7 @@ func (p OperationPage) needs(act string) string {
 // nothing and can be taken again.
 func pressed(act string) bool {
 	switch act {
-	case "still-unknown", "look-again", "take", "hand-back", "take-back":
+	case "still-unknown", "look-again", "take", "hand-back":
 		return true
 	}
 	return false

@@ -39,13 +39,16 @@ func Fields(o ledger.Operation, was *ledger.Operation, action *ledger.ActionType
 	return rows, nil
 }
 
+// NotThere stands for a member that one of two payloads has and the other has not.
+const NotThere = "not there"
+
 // beside adds to each row what the other operation had there.
 func beside(rows, before []Field) []Field {
 	at := func(rows []Field, pointer string) int {
 		return slices.IndexFunc(rows, func(f Field) bool { return f.Pointer == pointer })
 	}
 	for i := range rows {
-		rows[i].Was, rows[i].Changed = "not there", true
+		rows[i].Was, rows[i].Changed = NotThere, true
 		if j := at(before, rows[i].Pointer); j >= 0 {
 			rows[i].Was = before[j].Value
 			rows[i].Changed = rows[i].Was != rows[i].Value
@@ -53,7 +56,7 @@ func beside(rows, before []Field) []Field {
 	}
 	for _, f := range before {
 		if at(rows, f.Pointer) < 0 {
-			f.Was, f.Value, f.Changed = f.Value, "not there", true
+			f.Was, f.Value, f.Changed, f.Gone = f.Value, NotThere, true, true
 			rows = append(rows, f)
 		}
 	}

@@ -161,9 +161,8 @@ func Trouble(f Frame, requestID string) MessagePage {
 }
 
 // Done is the page after a decision: what was decided, where the operation
-// stands now, and what comes next. leavesIn is how long an approval can still
-// be taken back, in milliseconds.
-func Done(f Frame, o ledger.Operation, act string, leavesIn int64) MessagePage {
+// stands now, and what comes next.
+func Done(f Frame, o ledger.Operation, act string) MessagePage {
 	m := MessagePage{Frame: f, Tone: StatusWord(o).Tone, After: &o,
 		Links: []Link{
 			{string(operationPath(o.OperationID)), "Open it"},
@@ -177,14 +176,7 @@ func Done(f Frame, o ledger.Operation, act string, leavesIn int64) MessagePage {
 	switch act {
 	case "approve":
 		m.Title = "You approved " + thing + "."
-		switch {
-		case o.Status == ledger.AwaitingApproval:
-			m.Lines = []string{"It needs another approval before it leaves."}
-		case leavesIn > 0:
-			m.Lines = []string{"It leaves in " + Age(leavesIn) + "."}
-		case o.Status == ledger.Ready:
-			m.Lines = []string{"It leaves as soon as it is its turn."}
-		}
+		m.Lines = afterApproval(f, o)
 	case "reject":
 		m.Title = "You rejected " + thing + "."
 		m.Lines = []string{"Nothing was sent. The agent is told your sentence."}
@@ -193,7 +185,7 @@ func Done(f Frame, o ledger.Operation, act string, leavesIn int64) MessagePage {
 		m.Lines = []string{"Nothing was sent. The agent is told your sentence, and may submit a changed operation that names this one in replaces."}
 	case "take-back":
 		m.Title = "You took back your approval of " + thing + "."
-		m.Lines = []string{"Nothing was sent."}
+		m.Lines = []string{"Nothing was sent. It waits for people again."}
 	case "happened":
 		m.Title = "You said that it happened."
 		m.Lines = []string{"The receipt is saved. The agent gets it as the result."}

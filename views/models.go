@@ -161,6 +161,7 @@ type Card struct {
 type ApprovalsPage struct {
 	Frame         Frame
 	Items         []Need
+	Groups        []Group // what may be approved together
 	LastDecidedBy string
 	LastTook      int64 // milliseconds from asking to deciding
 }
@@ -206,6 +207,8 @@ type OperationPage struct {
 	Flags      []string // "New recipient", "6× this customer's usual"
 	Fields     []Field
 	Was        string          // operation id that Fields compares with
+	Compare    string          // which of Beside that is: replaced · last · charge; none, or empty: none
+	Beside     []Comparison    // what it can be compared with
 	Request    *ledger.Request // nil: not rendered yet
 	RequestWhy string          // why there is no exact request, if there is none
 	Concealed  string          // set: bytes and request may not be shown to this person, and why
@@ -243,8 +246,15 @@ type OperationPage struct {
 type FormState struct {
 	Act     string            // which panel is open
 	Values  map[string]string // by field name
+	Marked  []string          // JSON Pointers of the fields that a no is about
 	Problem string            // what to change, a whole sentence
 	Differs bool              // the amount typed is not the one approved: ask whether it is meant
+}
+
+// Comparison is another operation that one can be laid beside.
+type Comparison struct {
+	Kind        string // replaced · last · charge
+	OperationID string
 }
 
 // RefundOf is the charge that a refund returns, as far as it is known here.
@@ -265,6 +275,7 @@ type Field struct {
 	Changed bool
 	Note    string // "never paid before"
 	Masked  bool   // not shown to this person; Value is empty
+	Gone    bool   // only the operation compared with has it
 
 	order int // of the schema
 }
@@ -382,6 +393,8 @@ type MessagePage struct {
 	Rows  []Field
 	Links []Link
 	After *ledger.Operation // shown with its status, after a decision
+
+	TakeBack *ledger.Operation // whose approval the reader may take back here
 }
 
 // Link is a way on from a message.

@@ -161,8 +161,8 @@ func sums(all map[string]int64, money ledger.Currencies) string {
 // mostListed is how many of many are named in one message.
 const mostListed = 5
 
-// Together words several notices as one message, and one as itself.
-func Together(kind ledger.NoticeKind, notices []ledger.Notice) ledger.Message {
+// NoticesTogether words several notices as one message, and one as itself.
+func NoticesTogether(kind ledger.NoticeKind, notices []ledger.Notice) ledger.Message {
 	first := notices[0]
 	m := ledger.Message{TenantID: first.TenantID, Channel: first.Channel, Kind: kind, Title: first.Title, Lines: first.Lines, Path: first.Path,
 		Notices: notices[:min(len(notices), 100)], Count: len(notices), Since: first.At}

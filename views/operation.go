@@ -48,6 +48,12 @@ func (p OperationPage) approvalWord() string {
 	return ""
 }
 
+// toDecide reports whether the page is there to be decided on: an approval that
+// was given and can't be taken back any more is no question.
+func (p OperationPage) toDecide() bool {
+	return slices.ContainsFunc(p.Decisions, func(d Decision) bool { return d.Act != "take-back" || d.Allowed })
+}
+
 // whoDecides says which people may, and how many must.
 func whoDecides(a ledger.Asked) string {
 	of := "approver, finance or admin"
@@ -77,6 +83,27 @@ func decisionWord(a ledger.Approval) string {
 // viewPath is the link to one of the three ways of looking at the payload.
 func viewPath(o ledger.Operation, view string) string {
 	return string(operationPath(o.OperationID)) + "?view=" + view + "#what"
+}
+
+// comparePath is the link to the fields beside another operation's.
+func comparePath(o ledger.Operation, kind string) string {
+	return string(operationPath(o.OperationID)) + "?compare=" + kind + "#what"
+}
+
+func compareWord(kind string) string {
+	switch kind {
+	case "replaced":
+		return "the operation it replaces"
+	case "last":
+		return "last approved to this recipient"
+	case "charge":
+		return "the original charge"
+	}
+	return "nothing"
+}
+
+func (p OperationPage) comparing(kind string) bool {
+	return p.Compare == kind || p.Was == "" && kind == "none"
 }
 
 func (p OperationPage) viewing(view string) bool {

@@ -114,7 +114,7 @@ func strict(t *testing.T, name string, d document) {
 				t.Errorf("%s: <%s %s=%q> leaves this server", name, n.Data, a.Key, a.Val)
 			}
 		}
-		if n.Data == "script" && (n.FirstChild != nil || attr(n, "src") != "/static/live.js") {
+		if n.Data == "script" && (n.FirstChild != nil || !slices.Contains([]string{"/static/live.js", "/static/takeback.js"}, attr(n, "src"))) {
 			t.Errorf("%s: a script that is not the page's own: %v", name, n.Attr)
 		}
 	}
@@ -191,8 +191,8 @@ func TestFormsHaveTheFieldsOfTheContract(t *testing.T) {
 		{login, "login", []string{"email", "password"}, nil},
 		{setup, "setup", []string{"code", "name", "email", "password"}, []string{"mode"}},
 		{wait, "approve", nil, []string{"reason"}},
-		{wait, "reject", []string{"reason"}, nil},
-		{wait, "ask-changes", []string{"reason"}, nil},
+		{wait, "reject", []string{"reason"}, []string{"pointer"}},
+		{wait, "ask-changes", []string{"reason"}, []string{"pointer"}},
 		{after, "happened", []string{"receipt_id", "amount", "reason"}, nil},
 		{after, "did-not-happen", []string{"reason"}, nil},
 		{after, "happened-twice", []string{"receipt_id", "second_receipt_id", "reason"}, nil},
@@ -201,7 +201,7 @@ func TestFormsHaveTheFieldsOfTheContract(t *testing.T) {
 		{after, "look-again", nil, nil},
 		{before, "same-purchase", []string{"reason"}, []string{"original"}},
 		{before, "different-purchase", []string{"reason"}, nil},
-		{before, "reject", []string{"reason"}, nil},
+		{before, "reject", []string{"reason"}, []string{"pointer"}},
 		{draw(t, views.Runs(runs()["opened"])), "stop-run", []string{"reason"}, nil},
 		{draw(t, statements()["statements-none"]), "import", []string{"file"}, []string{"rail"}},
 		{draw(t, statements()["closing"]), "set-aside", []string{"reason"}, nil},
@@ -558,8 +558,9 @@ func TestDecisionPagesSayWhatWasRecorded(t *testing.T) {
 		{views.ReplacedMeanwhile(f, refund(), []views.Field{{Label: "amount", Was: "30.00", Value: "90.00"}}),
 			[]string{"This was replaced while you were reading.", "amount 30.00 → 90.00", "Your approval was not recorded.", "Open the new one"}},
 		{views.DiskTrouble(f, 3, true), []string{"holdfast can't write to its disk (3 % free). Nothing is being sent. Operators have been told."}},
-		{views.Done(f, approvedRefund(), "approve", 10*second), []string{"You approved 90.00 USDC. Ready", "It leaves in 10 s."}},
-		{views.Done(f, refund(), "approve", 10*second), []string{"It needs another approval before it leaves."}},
+		{views.Done(f, leaving(10*second), "approve"), []string{"You approved 90.00 USDC. Ready", "It leaves in 10 s."}},
+		{withTakeBack(views.Done(f, leaving(8*second), "approve")), []string{"It leaves in 8 s.", "Take back approval (8)"}},
+		{views.Done(f, refund(), "approve"), []string{"It needs another approval before it leaves."}},
 	} {
 		mustSay(t, draw(t, views.Message(c.page)), c.want...)
 	}

@@ -562,16 +562,28 @@ func messages() []views.MessagePage {
 		views.DiskTrouble(f, 3, true),
 		views.DiskTrouble(f, -1, false),
 		views.Trouble(f, "r-123"),
-		views.Done(f, approvedRefund(), "approve", 10*second),
-		views.Done(f, approvedRefund(), "approve", 0),
-		views.Done(f, refund(), "approve", 0),
-		views.Done(f, refund(), "different-purchase", 0),
+		withTakeBack(views.Done(f, leaving(10*second), "approve")),
+		views.Done(f, approvedRefund(), "approve"),
+		views.Done(f, refund(), "approve"),
+		views.Done(f, refund(), "different-purchase"),
 		views.JobDone(f, ledger.JobRun{Job: "sweep", LookedAt: 1204, Resolved: 1}),
 	}
 	for _, act := range []string{"reject", "ask-changes", "take-back", "happened", "did-not-happen", "happened-twice", "send-again", "still-unknown", "look-again", "same-purchase", "different-purchase", "snooze"} {
-		all = append(all, views.Done(f, charge(ledger.Unknown, ""), act, 0))
+		all = append(all, views.Done(f, charge(ledger.Unknown, ""), act))
 	}
 	return all
+}
+
+// leaving is an approved refund that stays for a while yet.
+func leaving(in int64) ledger.Operation {
+	o := approvedRefund()
+	o.NextSendAt = now + in
+	return o
+}
+
+func withTakeBack(m views.MessagePage) views.MessagePage {
+	m.TakeBack = m.After
+	return m
 }
 
 func approvedRefund() ledger.Operation {

@@ -18,14 +18,14 @@ func TestDonePageDoesNotDescribeALaterStatus(t *testing.T) {
 	f := frame("")
 	for _, status := range []ledger.Status{ledger.Confirmed, ledger.Rejected, ledger.InFlight, ledger.Ready} {
 		for _, act := range []string{"still-unknown", "look-again"} {
-			mustNotSay(t, draw(t, views.Message(views.Done(f, charge(status, ""), act, 0))), "Nothing is sent", "being asked")
+			mustNotSay(t, draw(t, views.Message(views.Done(f, charge(status, ""), act))), "Nothing is sent", "being asked")
 		}
 		if status != ledger.Ready {
-			mustNotSay(t, draw(t, views.Message(views.Done(f, charge(status, ""), "different-purchase", 0))), "It leaves as soon")
+			mustNotSay(t, draw(t, views.Message(views.Done(f, charge(status, ""), "different-purchase"))), "It leaves as soon")
 		}
 	}
-	mustSay(t, draw(t, views.Message(views.Done(f, charge(ledger.Unknown, ""), "still-unknown", 0))), "Nothing is sent.")
-	mustSay(t, draw(t, views.Message(views.Done(f, charge(ledger.UnknownHold, ledger.Inconclusive), "still-unknown", 0))), "it is held again until a person settles it")
+	mustSay(t, draw(t, views.Message(views.Done(f, charge(ledger.Unknown, ""), "still-unknown"))), "Nothing is sent.")
+	mustSay(t, draw(t, views.Message(views.Done(f, charge(ledger.UnknownHold, ledger.Inconclusive), "still-unknown"))), "it is held again until a person settles it")
 }
 
 func TestStripKeepsDirectionsApart(t *testing.T) {

@@ -264,6 +264,8 @@ func eventWord(event string) string {
 		return "no longer allowed"
 	case ledger.AskAgain:
 		return "needs approval again"
+	case ledger.TakeBack:
+		return "approval taken back"
 	case ledger.GiveUp:
 		return "held for a person"
 	case ledger.Mark:

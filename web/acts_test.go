@@ -254,9 +254,10 @@ var actTable = []actRow{
 // there is nobody to refuse them to. Each has tests of its own.
 var ofOnesOwn = []string{"login", "code", "confirm", "logout", "setup", "accept-invite", "set-password", "offer-second-factor", "confirm-second-factor", "drop-second-factor", "end-session", "end-other-sessions"}
 
-// besideTheTable are forms that only one session has, or that need a second
-// factor to be there; who is refused them stands in the tests of their page.
-var besideTheTable = []string{"import", "hand-back", "reset-second-factor"}
+// besideTheTable are forms that only one session or one person has, that need a
+// second factor to be there, or that decide about many at once; who is refused
+// them stands in the tests of their page.
+var besideTheTable = []string{"import", "hand-back", "reset-second-factor", "take-back", "approve-many", "together"}
 
 // TestEveryFormIsTakenFromWhoMayAndFromNobodyElse: each role, the owner of the
 // token that asked, a stale form, a GET, another site, another tenant and nobody

@@ -74,7 +74,8 @@ func (s *Server) envelope(ctx context.Context, o ledger.Operation, original *led
 		if err != nil || len(said) == 0 {
 			return e, err
 		}
-		return e.Saying(said[len(said)-1].Reason), nil
+		no := said[len(said)-1]
+		return e.Saying(no.Reason, no.Pointers...), nil
 	case o.Status == ledger.Rejected && o.Reason == ledger.RunStopped:
 		log, err := s.Store.Timeline(ctx, o.TenantID, o.OperationID)
 		for _, entry := range log {

@@ -20,5 +20,5 @@ func (s *Server) approvals(c echo.Context, p ledger.PersonRecord) error {
 		return err
 	}
 	urgent(needs, f.Money, f.Now)
-	return render(c, http.StatusOK, views.Approvals(views.ApprovalsPage{Frame: f, Items: needs}))
+	return render(c, http.StatusOK, views.Approvals(views.ApprovalsPage{Frame: f, Items: needs, Groups: s.groups(p, needs)}))
 }

@@ -33,6 +33,15 @@ func reason(b brought, _ ledger.Operation, d *store.Decision) string {
 	return checkText("A reason", d.Reason, maxReason, true)
 }
 
+// reasonAndFields reads a no: the sentence, and the fields that were marked.
+func reasonAndFields(b brought, o ledger.Operation, d *store.Decision) string {
+	d.Pointers = b.Request().PostForm["pointer"]
+	if err := ledger.CheckPointers(o.Payload, d.Pointers); err != nil {
+		return sentence(err)
+	}
+	return reason(b, o, d)
+}
+
 func reasonIfAsked(b brought, o ledger.Operation, d *store.Decision) string {
 	d.Reason = typed(b, "reason")
 	return checkText("A reason", d.Reason, maxReason, o.Asked.ReasonRequired)
@@ -162,6 +171,7 @@ func (s *Server) askAnew(c echo.Context, p ledger.PersonRecord, o ledger.Operati
 		return s.notDecided(c, p, o.OperationID, seen, name, ledger.ErrNotAllowed)
 	}
 	form := views.FormState{Act: name, Problem: problem, Values: map[string]string{}}
+	form.Marked = c.Request().PostForm["pointer"]
 	for field := range c.Request().PostForm {
 		form.Values[field] = cut(typed(c, field), 4*maxReason)
 	}
@@ -211,6 +221,9 @@ func (s *Server) notDecided(c echo.Context, p ledger.PersonRecord, id string, se
 		return err
 	}
 	shown := s.veil(p, o)
+	if stale && o.Reason == ledger.Replaced {
+		return s.replacedMeanwhile(c, f, p, o)
+	}
 	switch {
 	case stale && seen.Fingerprint != o.Fingerprint:
 		return render(c, http.StatusPreconditionFailed, views.Message(views.Changed(f, shown, nil)))
@@ -220,6 +233,29 @@ func (s *Server) notDecided(c echo.Context, p ledger.PersonRecord, id string, se
 		return render(c, http.StatusForbidden, views.Message(views.Forbidden(f, orText(d.Why, sentence(refusal)))))
 	}
 	return render(c, http.StatusConflict, views.Message(views.NotPossible(f, shown, orText(d.Why, sentence(refusal)))))
+}
+
+// replacedMeanwhile shows what the operation that stands for this one has other
+// than it.
+func (s *Server) replacedMeanwhile(c echo.Context, f views.Frame, p ledger.PersonRecord, o ledger.Operation) error {
+	ctx := c.Request().Context()
+	id, err := s.Store.Successor(ctx, p.TenantID, o.OperationID)
+	if err != nil {
+		return err
+	}
+	newer, err := s.Store.Operation(ctx, p.TenantID, id)
+	if err != nil {
+		return err
+	}
+	action := s.Store.Rulebook(p.TenantID).Actions[newer.ActionType]
+	var rows []views.Field
+	if seesAll(p) || action != nil && newer.ActionType == o.ActionType { // else nobody can say what is sensitive
+		if rows, err = views.Fields(newer, &o, action, seesAll(p), f.Money); err != nil {
+			return err
+		}
+	}
+	rows = slices.DeleteFunc(rows, func(r views.Field) bool { return !r.Changed || r.Masked })
+	return render(c, http.StatusPreconditionFailed, views.Message(views.ReplacedMeanwhile(f, s.veil(p, newer), rows)))
 }
 
 func orText(text, otherwise string) string {
@@ -291,7 +327,7 @@ func (s *Server) decidedSince(c echo.Context, p ledger.PersonRecord, o ledger.Op
 			return decidedSo(log[:i+1], p, name), nil
 		}
 		// What changes no status raises the version where somebody could see the difference.
-		if e.From != e.To || e.Event == "approve" || e.Event == "look" || ledger.Event(e.Event) == ledger.Restore {
+		if e.From != e.To || e.Event == "approve" || e.Event == "look" || ledger.Event(e.Event) == ledger.TakeBack || ledger.Event(e.Event) == ledger.Restore {
 			changes--
 		}
 	}
@@ -302,7 +338,7 @@ func (s *Server) decidedSince(c echo.Context, p ledger.PersonRecord, o ledger.Op
 // of an operation: another person's decision where there is one.
 func whoWasFirst(log []ledger.Entry, changes int64) (won ledger.Entry) {
 	for _, e := range slices.Backward(log) {
-		if e.From == e.To && e.Event != "approve" { // a claim or a note: nothing that was decided
+		if e.From == e.To && e.Event != "approve" && ledger.Event(e.Event) != ledger.TakeBack { // a claim or a note: nothing that was decided
 			continue
 		}
 		if won.Seq == 0 || e.ActorKind == ledger.Person {
@@ -335,11 +371,12 @@ func (s *Server) done(c echo.Context, p ledger.PersonRecord) error {
 	if err != nil {
 		return err
 	}
-	leavesIn := int64(0)
-	if o.Status == ledger.Ready {
-		leavesIn = o.NextSendAt - f.Now
+	page := views.Done(f, s.veil(p, o), name)
+	if back, _, err := s.verdict(c, p, o, "take-back"); err != nil {
+		return err
+	} else if name == "approve" && back.Allowed {
+		page.TakeBack = page.After
 	}
-	page := views.Done(f, s.veil(p, o), name, leavesIn)
 	if rail, _ := s.Store.Rulebook(p.TenantID).Route(o); name == "send-again" && keyUntil(o, rail, f.Now) <= f.Now {
 		page = views.DoubleSend(page, o)
 	}

@@ -21,6 +21,7 @@ type deciding struct {
 
 var everyAct = []deciding{
 	{"approve", (*world).askedFor, nil, ledger.Ready, ""},
+	{"take-back", (*world).asksTwo, nil, ledger.AwaitingApproval, ""},
 	{"reject", (*world).askedFor, []string{"reason", "wrong account"}, ledger.Rejected, ledger.Denied},
 	{"reject", (*world).overlapping, []string{"reason", "not wanted"}, ledger.Rejected, ledger.Denied},
 	{"ask-changes", (*world).askedFor, []string{"reason", "less, please"}, ledger.Rejected, ledger.Denied},
@@ -32,6 +33,11 @@ var everyAct = []deciding{
 	{"look-again", (*world).lost, nil, ledger.Unknown, ""},
 	{"same-purchase", (*world).overlapping, []string{"reason", "the same invoice"}, ledger.Rejected, ledger.Duplicate},
 	{"different-purchase", (*world).overlapping, []string{"reason", "two parcels"}, ledger.Ready, ""},
+}
+
+// asksTwo is an operation that waits for two people.
+func (w *world) asksTwo(owner string) ledger.Operation {
+	return w.ask(wanted{owner: owner, currency: "USD"})
 }
 
 func freshHold(w *world, owner string) ledger.Operation { return w.held(owner, false) }
@@ -47,6 +53,10 @@ func TestEveryActLeadsWhereItSays(t *testing.T) {
 			for _, role := range []string{"approver", "finance", "admin"} {
 				b := w.signIn(w.person("default", role+"@example.com", role))
 				o := c.ready(w, owner.who.Email)
+				if c.act == "take-back" {
+					b.act(o, "approve")
+					o = w.stored("default", o.OperationID)
+				}
 				shows(t, b.get("/operations/"+o.OperationID), http.StatusOK, `data-act="`+c.act+`"`)
 				answer := b.act(o, c.act, c.form...)
 				if answer.Code != http.StatusSeeOther {

@@ -17,12 +17,16 @@ func TestButtonsFollowTheLifecycle(t *testing.T) {
 	for _, status := range ledger.Statuses() {
 		for _, sent := range []bool{false, true} {
 			for _, quiet := range []int64{0, now - 1, now + 1} {
-				o := ledger.Operation{Status: status, QuietFrom: quiet, Overlaps: []ledger.Overlapped{{OperationID: "first"}}, Asked: ledger.Asked{Approvals: 1}}
+				o := ledger.Operation{Status: status, QuietFrom: quiet, NextSendAt: quiet, Overlaps: []ledger.Overlapped{{OperationID: "first"}}, Asked: ledger.Asked{Approvals: 1}}
 				if sent {
 					o.Attempts, o.OpenAttempts = 1, 1
 				}
 				for name, a := range acts {
-					d, forbidden := judge(name, o, admin, 2, rail, nil, now)
+					var given []ledger.Approval
+					if name == "take-back" {
+						given = []ledger.Approval{{PersonID: admin.ID, Decision: "approve"}}
+					}
+					d, forbidden := judge(name, o, admin, 2, rail, given, now)
 					if forbidden {
 						t.Errorf("%s from %s: an admin is forbidden it: %s", name, status, d.Why)
 					}
@@ -33,7 +37,7 @@ func TestButtonsFollowTheLifecycle(t *testing.T) {
 						t.Errorf("%s from %s: allowed %t, and says %q", name, status, d.Allowed, d.Why)
 					}
 				}
-				for _, name := range offered(o) {
+				for _, name := range append(offered(o, false), offered(o, true)...) {
 					if _, known := acts[name]; !known {
 						t.Errorf("%s offers %s, which nobody can take", status, name)
 					}

@@ -15,7 +15,7 @@ import (
 )
 
 // wording is how notices read: in the words of the pages.
-var wording = reconcile.Wording{Notice: views.Notice, Together: views.Together}
+var wording = reconcile.Wording{Notice: views.Notice, Together: views.NoticesTogether}
 
 // channels are a tenant's ways to tell people, with how each fared last.
 func (s *Server) channels(ctx context.Context, p ledger.PersonRecord) (all views.Channels, err error) {

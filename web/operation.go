@@ -51,7 +51,7 @@ func (s *Server) operationPage(c echo.Context, p ledger.PersonRecord, o ledger.O
 	ctx := c.Request().Context()
 	rules := s.Store.Rulebook(p.TenantID)
 	rail, known := rules.Route(o)
-	page := views.OperationPage{Operation: s.veil(p, o), View: c.QueryParam("view"), Words: ledger.Words(o.Fingerprint),
+	page := views.OperationPage{Operation: s.veil(p, o), View: c.QueryParam("view"), Compare: c.QueryParam("compare"), Words: ledger.Words(o.Fingerprint),
 		MaxAttempts: rail.Limits.MaxAttempts, Rule: ruleWords(rules.Policy, o)}
 	var err error
 	if page.Frame, err = s.frame(c, views.AtOperations, p); err != nil {
@@ -188,14 +188,12 @@ func (s *Server) nameOf(ctx context.Context, tenant, email string) (string, erro
 	return email, err
 }
 
-// fillFields reads the payload as rows, compared with the operation that this
-// one replaces.
+// fillFields reads the payload as rows, beside another operation's where there is
+// one to compare with.
 func (s *Server) fillFields(ctx context.Context, p ledger.PersonRecord, o ledger.Operation, page *views.OperationPage) error {
-	var was *ledger.Operation
-	if o.Replaces != "" {
-		if earlier, err := s.Store.Operation(ctx, p.TenantID, o.Replaces); err == nil {
-			was, page.Was = &earlier, o.Replaces
-		}
+	was, err := s.compared(ctx, p, o, page)
+	if err != nil {
+		return err
 	}
 	known, err := s.Store.RecipientKnown(ctx, o)
 	if err != nil {
@@ -212,6 +210,7 @@ func (s *Server) fillFields(ctx context.Context, p ledger.PersonRecord, o ledger
 		page.Facts = append(page.Facts, err.Error())
 		return nil
 	}
+	page.Fields = likeWithLike(page.Compare, page.Fields)
 	for i := range page.Fields {
 		f := &page.Fields[i]
 		if action == nil && !seesAll(p) { // nobody can say what is sensitive, so all of it is
@@ -296,7 +295,7 @@ func (s *Server) fillDecisions(ctx context.Context, p ledger.PersonRecord, o led
 			}
 		}
 	}
-	if ok, self, _ := ledger.MayApprove(o, p.Email, p.Roles, people); ok && self && len(page.Decisions) > 0 {
+	if ok, self, _ := ledger.MayApprove(o, p.Email, p.Roles, people); ok && self && o.Status != ledger.Ready && len(page.Decisions) > 0 {
 		page.Facts = append(page.Facts, "You own the token that asked for this, and nobody else is set up: your decision is stamped Self-approved.")
 	}
 	return nil

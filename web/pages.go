@@ -39,6 +39,8 @@ func (s *Server) routePages(e *echo.Echo) {
 	e.GET("/", s.signedIn(s.home))
 	e.GET("/counts", s.signedIn(s.counts))
 	e.GET("/approvals", s.signedIn(s.approvals))
+	e.GET(togetherPath, s.signedIn(s.together))
+	e.POST(togetherPath, s.signedIn(s.approveTogether))
 	e.GET("/unknown", s.signedIn(s.unknown))
 	e.GET("/operations", s.signedIn(s.operations))
 	e.GET("/operations/:id", s.signedIn(s.operation))
@@ -232,6 +234,8 @@ func (s *Server) refuseCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 		back := ""
 		if id := c.Param("id"); id != "" && strings.HasPrefix(c.Path(), "/operations/") {
 			back = operationPath(id)
+		} else if strings.HasPrefix(c.Path(), "/approvals") {
+			back = "/approvals"
 		} else if strings.HasPrefix(c.Path(), "/refunds") {
 			back = "/refunds"
 		} else if strings.HasPrefix(c.Path(), "/statements") {

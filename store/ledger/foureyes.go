@@ -44,6 +44,22 @@ func mayDecide(o Operation, personEmail string, roles, of []string, people int, 
 	return false, false, "You own the token that asked for this. Someone else must decide."
 }
 
+// MayTakeBack says whether a person may take an approval back: whoever gave it,
+// also where they could not give it any more. Less right to send is no danger.
+func MayTakeBack(given []Approval, p PersonRecord) (allowed bool, why string) {
+	if !ApprovedBy(given, p) {
+		return false, "Only who approved it can take that back."
+	}
+	return true, ""
+}
+
+// ApprovedBy reports whether an approval of the person's stands.
+func ApprovedBy(given []Approval, p PersonRecord) bool {
+	return slices.ContainsFunc(given, func(a Approval) bool {
+		return a.Decision == "approve" && a.PersonID == p.ID && a.VoidedAt == 0
+	})
+}
+
 // MayAct says whether a person may do more than read: run a job, or see what is
 // sensitive because it has to be decided about.
 func MayAct(personEmail string, roles []string) (allowed bool, why string) {

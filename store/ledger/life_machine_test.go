@@ -147,7 +147,7 @@ func (w *world) meddle(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "seldom") > 0 {
 		return
 	}
-	e := rapid.SampledFrom([]Event{Cancel, Deny, Replace, Expire, Fail, Withdraw, AskAgain, StopRun, GiveUp, Restore}).Draw(t, "event")
+	e := rapid.SampledFrom([]Event{Cancel, Deny, Replace, Expire, Fail, Withdraw, AskAgain, TakeBack, StopRun, GiveUp, Restore}).Draw(t, "event")
 	actor := rapid.SampledFrom([]Actor{Agent, Person, Worker, Clock}).Draw(t, "actor")
 	reason := Reason("")
 	if e == GiveUp {

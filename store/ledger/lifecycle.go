@@ -94,6 +94,7 @@ const (
 	Fail           Event = "prerequisite_rejected"
 	Withdraw       Event = "withdraw" // token revoked, or policy now denies
 	AskAgain       Event = "ask_again"
+	TakeBack       Event = "take_back"
 	GiveUp         Event = "give_up" // nothing more can be done without a person
 	Mark           Event = "mark"    // "from here on it may have happened"
 	Receive        Event = "receive" // a receipt that matches what was approved
@@ -121,6 +122,7 @@ type Guard string
 const (
 	Always    Guard = ""
 	Unsent    Guard = "nothing sent yet"
+	Staying   Guard = "nothing sent yet, and its time to leave has not come"
 	Sent      Guard = "after a send"
 	NoneOpen  Guard = "no attempt unresolved"
 	SomeOpen  Guard = "an attempt unresolved"
@@ -162,6 +164,7 @@ var rules = []Rule{
 	{"", Repeat, requesters, Always, Rejected, because(Duplicate), "identical repeat of a cacheable action"},
 
 	{AwaitingApproval, Approve, by(Person), NoneOpen, Ready, nil, "last approval needed"},
+	{AwaitingApproval, TakeBack, by(Person), NoneOpen, AwaitingApproval, nil, "an approval taken back before the last one was given"},
 	{AwaitingApproval, Deny, by(Person), NoneOpen, Rejected, because(Denied), "a person says no"},
 	{AwaitingApproval, Expire, by(Clock), NoneOpen, Rejected, because(ApprovalExpired), "nobody decided in time"},
 	{AwaitingApproval, Cancel, by(Agent, Person), NoneOpen, Rejected, because(Cancelled), "taken back"},
@@ -175,6 +178,7 @@ var rules = []Rule{
 	{Ready, StopRun, by(Person), NoneOpen, Rejected, because(RunStopped), "its run was stopped"},
 	{Ready, Withdraw, by(Worker), NoneOpen, Rejected, because(AuthorityGone), "token revoked, or policy now denies"},
 	{Ready, AskAgain, by(Worker, Person), NoneOpen, AwaitingApproval, nil, "approval gone, or policy asks for more"},
+	{Ready, TakeBack, by(Person), Staying, AwaitingApproval, nil, "an approval taken back before it leaves"},
 	{Ready, GiveUp, by(Worker, Clock), Unsent, UnknownHold, because(ClaimsExhausted), "claimed again and again without a mark"},
 	{Ready, GiveUp, by(Worker, Clock), Sent, UnknownHold, because(AuthorityGone, Inconclusive, KeyExpired, AttemptsExhausted, BudgetExhausted), "authority gone after a send, or nothing more may be sent"},
 	{Ready, Mark, by(Worker), Always, InFlight, nil, "the worker that holds the lease"},
@@ -316,6 +320,9 @@ func (o Operation) holds(g Guard, now int64) bool {
 		// A quarantine after a restore counts as a send: the backup may be
 		// older than the attempt that went out.
 		return o.Attempts == 0 && !o.Quarantined
+	case Staying:
+		// No worker has it or may take it: a claim needs the opposite of both.
+		return o.holds(Unsent, now) && now < o.NextSendAt && o.LeaseUntil <= now
 	case Sent:
 		return o.Attempts > 0 || o.Quarantined
 	case NoneOpen:

@@ -48,8 +48,10 @@ func standings(s Status) []Operation {
 					if s != UnknownHold && r != "" {
 						continue
 					}
-					all = append(all, Operation{Status: s, Reason: r, Attempts: made.attempts, OpenAttempts: made.open,
-						Quarantined: quarantined, QuietFrom: quietFrom, Version: 3, UpdatedAt: 7})
+					for _, turn := range []struct{ leaves, lease int64 }{{0, 0}, {now, 0}, {now + 1, now}, {now + 1, now + 1}} {
+						all = append(all, Operation{Status: s, Reason: r, Attempts: made.attempts, OpenAttempts: made.open,
+							Quarantined: quarantined, QuietFrom: quietFrom, NextSendAt: turn.leaves, LeaseUntil: turn.lease, Version: 3, UpdatedAt: 7})
+					}
 				}
 			}
 		}
@@ -59,8 +61,11 @@ func standings(s Status) []Operation {
 
 // guards says once more, in other words, what each guard means.
 var guards = map[Guard]func(Operation) bool{
-	Always:   func(Operation) bool { return true },
-	Unsent:   func(o Operation) bool { return !mayHaveBeenSent(o) },
+	Always: func(Operation) bool { return true },
+	Unsent: func(o Operation) bool { return !mayHaveBeenSent(o) },
+	Staying: func(o Operation) bool {
+		return !mayHaveBeenSent(o) && o.NextSendAt == now+1 && o.LeaseUntil != now+1
+	},
 	Sent:     mayHaveBeenSent,
 	NoneOpen: func(o Operation) bool { return !mayStillAct(o) },
 	SomeOpen: mayStillAct,
@@ -248,6 +253,11 @@ var reachable = sync.OnceValue(func() map[string]standing {
 			quiet.QuietFrom = now
 			add("", Clock, o, quiet)
 		}
+		if o.NextSendAt > now {
+			due := o
+			due.NextSendAt = now
+			add("", Clock, o, due)
+		}
 		if o.OpenAttempts > 0 {
 			add("", Worker, o, o.Resolve(Attempt{}, AttemptDeclined))
 		}
@@ -272,6 +282,12 @@ var reachable = sync.OnceValue(func() map[string]standing {
 						to.Attempts++
 						to.OpenAttempts++
 					}
+					switch e {
+					case Approve:
+						to.NextSendAt = now + 1
+					case TakeBack, Mark:
+						to.NextSendAt = 0
+					}
 					if e == Mark || e == Restore {
 						to.QuietFrom = now + 1
 					}
@@ -285,7 +301,7 @@ var reachable = sync.OnceValue(func() map[string]standing {
 })
 
 func where(o Operation) string {
-	return fmt.Sprint(o.Status, "/", o.Reason, " attempts ", o.Attempts, " open ", o.OpenAttempts, " quarantined ", o.Quarantined, " quiet ", o.QuietFrom)
+	return fmt.Sprint(o.Status, "/", o.Reason, " attempts ", o.Attempts, " open ", o.OpenAttempts, " quarantined ", o.Quarantined, " quiet ", o.QuietFrom, " leaves ", o.NextSendAt)
 }
 
 func TestReasonsAreReachedExactlyWhereTheContractSays(t *testing.T) {

@@ -188,8 +188,9 @@ type Approval struct {
 	Reason        string
 	DecidedAt     int64
 	ExpiresAt     int64
-	SpentAt       int64 // by the first mark
-	VoidedAt      int64 // taken back, or asked again
+	SpentAt       int64    // by the first mark
+	VoidedAt      int64    // taken back, or asked again
+	Pointers      []string // of a no: the members of the payload that it is about
 }
 
 // Evidence is anything observed about an effect.

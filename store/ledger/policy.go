@@ -40,6 +40,7 @@ type PolicyRow struct {
 	StepUp         bool          `json:"step_up"`
 	ReasonRequired bool          `json:"reason_required"`
 	Expires        time.Duration `json:"expires"`
+	Bulk           *Bulk         `json:"bulk,omitempty"` // nil: each is approved by itself
 }
 
 // When holds the conditions of a row. All that are set must hold; in a list,
@@ -160,6 +161,9 @@ func (r PolicyRow) understood() (PolicyRow, []error) {
 	r.Of = sorted(r.Of)
 	when, more := r.When.understood()
 	r.When = when
+	for _, f := range r.Bulk.understood(r) {
+		fault("%s", f)
+	}
 	return r, append(faults, more...)
 }
 
