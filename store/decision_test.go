@@ -68,11 +68,15 @@ func TestItHappenedTwice(t *testing.T) {
 	b.held("op")
 	b.wantErr(b.decide(b.s.HappenedTwice, fin, "op", func(d *store.Decision) { d.ReceiptID, d.SecondReceiptID = "pay_1", "pay_1" }), store.ErrForbidden)
 	b.wantErr(b.decide(b.s.HappenedTwice, fin, "op", func(d *store.Decision) { d.SecondReceiptID = "pay_1" }), store.ErrForbidden)
+	b.wantErr(b.decide(b.s.HappenedTwice, fin, "op", func(d *store.Decision) { d.ReceiptID, d.SecondReceiptID = "pay_1", "PAY_1" }), store.ErrForbidden)
+	b.held("other")
+	b.ok(b.decide(b.s.HappenedTwice, fin, "other", func(d *store.Decision) { d.ReceiptID, d.SecondReceiptID = "pay_7", "pay_8" }))
+	b.wantErr(b.decide(b.s.HappenedTwice, fin, "op", func(d *store.Decision) { d.ReceiptID, d.SecondReceiptID = "PAY_7", "pay_2" }), store.ErrForbidden)
 	b.ok(b.decide(b.s.HappenedTwice, fin, "op", func(d *store.Decision) { d.ReceiptID, d.SecondReceiptID = "pay_1", "pay_2" }))
 	if o := b.want("op", ledger.Confirmed, ""); o.Receipt.ID != "pay_1" {
 		t.Errorf("%+v", o.Receipt)
 	}
-	b.wantOwed("pay_2 duplicate_charge 4800")
+	b.wantOwed("pay_8 duplicate_charge 4800", "pay_2 duplicate_charge 4800")
 }
 
 func TestOneReleaseIsOneSend(t *testing.T) {

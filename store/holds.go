@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"holdfast/store/ledger"
 )
@@ -101,20 +102,26 @@ func (t *tx) receiptOf(o ledger.Operation, id string) (other string, err error) 
 	return other, err
 }
 
-// unusedReceipt refuses a payment as the proof of a second purchase.
+// unusedReceipt refuses a payment as the proof of a second purchase. A person types
+// it, or copies it from where it stands in capitals: that is the same one.
 func (t *tx) unusedReceipt(o ledger.Operation, id string) error {
-	other, err := t.receiptOf(o, id)
-	if err != nil || other == "" {
-		return err
+	for _, spelled := range []string{id, strings.ToLower(id), strings.ToUpper(id)} {
+		other, err := t.receiptOf(o, spelled)
+		if err != nil {
+			return err
+		}
+		if other != "" {
+			return fmt.Errorf("%w: %s is the receipt of %s already; one payment proves one purchase", ErrForbidden, spelled, other)
+		}
 	}
-	return fmt.Errorf("%w: %s is the receipt of %s already; one payment proves one purchase", ErrForbidden, id, other)
+	return nil
 }
 
 // HappenedTwice records two effects: the first is the receipt, the second is
 // owed back.
 func (s *Store) HappenedTwice(ctx context.Context, tenant, id string, d Decision) (ledger.Operation, error) {
 	return s.clear(ctx, tenant, id, d, ledger.SayHappened, func(t *tx, o ledger.Operation, by ledger.Holder, _ bool) (ledger.Operation, error) {
-		if d.SecondReceiptID == "" || d.SecondReceiptID == d.ReceiptID {
+		if d.SecondReceiptID == "" || ledger.ProofKey(d.SecondReceiptID) == ledger.ProofKey(d.ReceiptID) {
 			return o, fmt.Errorf("%w: two different ids of the provider are needed", ErrForbidden)
 		}
 		if d.Amount == nil && o.Terms.HasAmount {

@@ -151,9 +151,12 @@ func (s *Server) forMe(ctx context.Context, p ledger.PersonRecord, needs []views
 	return mine, others, nil
 }
 
-// canSettle leaves out saying no: whoever may only do that is not whom it waits for.
+// canSettle leaves out saying no, and taking back what one said: whoever may only
+// do that is not whom it waits for.
 func canSettle(all []views.Decision) bool {
-	return slices.ContainsFunc(all, func(d views.Decision) bool { return d.Allowed && d.Act != "reject" && d.Act != "ask-changes" })
+	return slices.ContainsFunc(all, func(d views.Decision) bool {
+		return d.Allowed && d.Act != "reject" && d.Act != "ask-changes" && d.Act != "take-back"
+	})
 }
 
 // countPeople is how many enabled people a tenant has: four eyes ask.
