@@ -112,18 +112,6 @@ func lineOnDesk(w *world, _ ledger.PersonRecord) string {
 	return w.clerk().imports(fileHead + fileLine(fmt.Sprintf("line-%d", counter), int64(4800+counter)))
 }
 
-func (w *world) newestLine() ledger.KeptLine {
-	all := w.lines()
-	return slices.MaxFunc(all, func(a, b ledger.KeptLine) int { return int(a.ID - b.ID) })
-}
-
-func lineTaken(w *world, owner ledger.PersonRecord) string {
-	page := lineOnDesk(w, owner)
-	l := w.newestLine()
-	w.clerk().post("/statements/take", form("line", fmt.Sprintf("%d:%d", l.ID, l.Version)))
-	return page
-}
-
 func suggested(w *world, owner ledger.PersonRecord) string {
 	counter++
 	amount := int64(50000 + counter)
@@ -362,7 +350,7 @@ func (row actRow) form(t *testing.T, w *world, place string) (path string, sent 
 	}
 	nth := row.nth
 	for i := range forms { // of several forms of an act, the one that has our fields
-		if sent = hidden(t, shown, row.act, i); row.fits(shown.Body.String(), row.act, i) {
+		if row.fits(shown.Body.String(), row.act, i) {
 			nth = i
 			break
 		}

@@ -107,7 +107,7 @@ func TestWhatAnAgentWritesCallsNobodyAndLinksNowhere(t *testing.T) {
 	const hostile = "<!channel> @here <https://evil.example|Approve> [yes](https://evil.example)\r\nBcc: all@example.com\r\n\r\nhi \u202e&lt;"
 	o.ask(wanted{currency: "USD", recipient: strings.ReplaceAll(strings.ReplaceAll(hostile, "\r", `\r`), "\n", `\n`)})
 	o.ask(wanted{currency: "USD", recipient: "<!channel> @here <https://evil.example|Approve> [yes](https://evil.example)"})
-	o.ask(wanted{currency: "USD", recipient: "a‮b <!here>"})
+	o.ask(wanted{currency: "USD", recipient: "a\u202eb <!here>"})
 	o.round()
 	slack, ntfy, mail := o.take(slackPath), o.take(ntfyPath), o.mail.take()
 	if len(slack) != 3 || len(ntfy) != 3 || len(mail) != 3 {
