@@ -72,6 +72,7 @@ func TestItHappenedTwice(t *testing.T) {
 	b.held("other")
 	b.ok(b.decide(b.s.HappenedTwice, fin, "other", func(d *store.Decision) { d.ReceiptID, d.SecondReceiptID = "pay_7", "pay_8" }))
 	b.wantErr(b.decide(b.s.HappenedTwice, fin, "op", func(d *store.Decision) { d.ReceiptID, d.SecondReceiptID = "PAY_7", "pay_2" }), store.ErrForbidden)
+	b.wantErr(b.decide(b.s.Happened, fin, "op", withReceipt("pay_8", 4800)), store.ErrForbidden) // the one too many of the other
 	b.ok(b.decide(b.s.HappenedTwice, fin, "op", func(d *store.Decision) { d.ReceiptID, d.SecondReceiptID = "pay_1", "pay_2" }))
 	if o := b.want("op", ledger.Confirmed, ""); o.Receipt.ID != "pay_1" {
 		t.Errorf("%+v", o.Receipt)

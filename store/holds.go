@@ -113,6 +113,13 @@ func (t *tx) unusedReceipt(o ledger.Operation, id string) error {
 		if other != "" {
 			return fmt.Errorf("%w: %s is the receipt of %s already; one payment proves one purchase", ErrForbidden, spelled, other)
 		}
+		e, err := t.refundOf(o.TenantID, o.Rail, spelled)
+		if err == nil && e.OperationID != "" && e.OperationID != o.OperationID && o.Terms.HasAmount {
+			return fmt.Errorf("%w: %s is owed back already (%s): it is an effect too many of something else", ErrForbidden, spelled, e.ID)
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
 	}
 	return nil
 }

@@ -123,6 +123,17 @@ func TestWhatWasUnknownIsLookedAtOnceMore(t *testing.T) {
 	}
 }
 
+// A record that is another operation's receipt is what that one did, whatever
+// stamp it is shown under.
+func TestAnothersReceiptIsNoEffectTooMany(t *testing.T) {
+	b := newBench(t)
+	first, second := b.lost("first", wire), b.lost("second", wire)
+	b.look("first", ledger.LookFound, receipt(first, "pay_1"))
+	b.look("second", ledger.LookFound, receipt(second, "pay_2"), receipt(second, "pay_1"))
+	b.want("second", ledger.Confirmed, "")
+	b.wantOwed()
+}
+
 func TestALateEffectOnARejectedOneIsOwedBack(t *testing.T) {
 	b := newBench(t)
 	fin := b.person("fin", "finance")

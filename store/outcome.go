@@ -190,6 +190,9 @@ func (t *tx) plan(o ledger.Operation, rules *ledger.Rulebook, rail ledger.Rail, 
 // ended without any, a person is told as well. It tells how many entries and
 // exceptions that opened.
 func (t *tx) lateEffect(o ledger.Operation, r ledger.Receipt, cause ledger.RefundCause, by ledger.Holder) (opened int, err error) {
+	if other, err := t.receiptOf(o, r.ID); err != nil || other != "" {
+		return 0, err // it is what that operation did, and not too many
+	}
 	settled, over, err := t.paidAfterAll(o, r)
 	if err != nil || settled && over == 0 {
 		return 0, err

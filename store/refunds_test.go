@@ -208,7 +208,7 @@ func TestAnotherPaymentsRefundIsNoProof(t *testing.T) {
 	b.settle(m, found(m.Operation, "re_other"))
 	e, _, err := b.report("one", 1000)
 	b.ok(err)
-	for _, p := range []store.RefundProof{{Amount: 1000, ID: "re_other"}, {Amount: 1000, ID: "re_1", PaidOn: "1900-01-01"}} {
+	for _, p := range []store.RefundProof{{Amount: 1000, ID: "re_other"}, {Amount: 1000, ID: "ch-other"}, {Amount: 1000, ID: "re_1", PaidOn: "1900-01-01"}} {
 		_, err = b.s.ProveRefund(b.ctx, tenant, e.ID, b.refundDecision(fin, e.ID), p)
 		b.wantErr(err, store.ErrForbidden)
 	}

@@ -183,10 +183,8 @@ func (t *tx) provable(e ledger.RefundOwed, d RefundDecision, p RefundProof) erro
 			return fmt.Errorf("%w: %s is before the payment itself was asked for, on %s", ErrForbidden, p.PaidOn, day(o.CreatedAt))
 		}
 	}
-	if other, err := t.refundOfAnother(e, p); err != nil {
+	if err := t.provesThis(e, p); err != nil {
 		return err
-	} else if other != "" {
-		return fmt.Errorf("%w: %s is the refund %s, which gave back another payment", ErrForbidden, p.ID, other)
 	}
 	if ledger.ProofKey(p.ID) == ledger.ProofKey(charge) {
 		return fmt.Errorf("%w: %s is the payment itself, not what gave it back", ErrForbidden, p.ID)
@@ -201,17 +199,26 @@ func (t *tx) provable(e ledger.RefundOwed, d RefundDecision, p RefundProof) erro
 // dayBefore allows for a day that began earlier elsewhere.
 const dayBefore = 24 * 3600 * 1000
 
-// refundOfAnother is the operation of ours that a proof names and that gave back
-// another payment than the entry's; empty: it names none such.
-func (t *tx) refundOfAnother(e ledger.RefundOwed, p RefundProof) (id string, err error) {
-	err = notFound(t.row(`
-		select operation_id from operations
-		where tenant_id = $1 and receipt_id = $2 and receipt_id <> '' and rail = $3 and refund_of <> '' and refund_of <> $4 limit 1`,
-		e.TenantID, p.ID, p.Rail, e.ReceiptID).Scan(&id))
-	if errors.Is(err, ErrNotFound) {
-		return "", nil
+// provesThis refuses the receipt of an operation of ours that cannot have settled
+// the entry: money that went the way of the effect itself, or that gave another
+// payment back.
+func (t *tx) provesThis(e ledger.RefundOwed, p RefundProof) error {
+	var id, effect, refundOf string
+	err := notFound(t.row(`
+		select operation_id, effect, refund_of from operations
+		where tenant_id = $1 and receipt_id = $2 and receipt_id <> '' and rail = $3 order by id limit 1`,
+		e.TenantID, p.ID, p.Rail).Scan(&id, &effect, &refundOf))
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case refundOf != "" && refundOf != e.ReceiptID:
+		return fmt.Errorf("%w: %s is the refund %s, which gave back another payment", ErrForbidden, p.ID, id)
+	case refundOf == "" && (effect == "charge" || effect == "payout") && ledger.DirectionOf(effect) == e.Direction: // which way others go nobody says
+		return fmt.Errorf("%w: %s is the payment %s, and gave nothing back", ErrForbidden, p.ID, id)
 	}
-	return id, err
+	return nil
 }
 
 // BounceRefund records that money which was given back came back: it is owed
