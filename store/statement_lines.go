@@ -11,14 +11,14 @@ import (
 
 const lineColumns = `id, statement_id, tenant_id, rail, account, number, line_id, provider_id, stamp, hash, kind, amount, gross, fee, currency,
 	booked_at, counted_at, date_only, counterparty, reference, batch, text, content, occurrence,
-	state, finding, operation_id, rule, sentence, not_this, owner, snoozed_until, answered_by, reason, version, weighed_at, of_id`
+	state, finding, operation_id, rule, sentence, not_this, owner, snoozed_until, answered_by, reason, version, weighed_at, of_id, zone`
 
 func scanLine(row scanner) (l ledger.KeptLine, err error) {
 	var dateOnly int
 	var notThis string
 	err = row.Scan(&l.ID, &l.StatementID, &l.TenantID, &l.Rail, &l.Account, &l.Number, &l.LineID, &l.ProviderID, &l.Stamp, &l.Hash, &l.Kind,
 		&l.Amount, &l.Gross, &l.Fee, &l.Currency, &l.At, &l.CountedAt, &dateOnly, &l.Counterparty, &l.Reference, &l.Batch, &l.Text, &l.Content, &l.Occurrence,
-		&l.State, &l.Finding, &l.OperationID, &l.Rule, &l.Sentence, &notThis, &l.Owner, &l.SnoozedUntil, &l.AnsweredBy, &l.Reason, &l.Version, &l.WeighedAt, &l.Of)
+		&l.State, &l.Finding, &l.OperationID, &l.Rule, &l.Sentence, &notThis, &l.Owner, &l.SnoozedUntil, &l.AnsweredBy, &l.Reason, &l.Version, &l.WeighedAt, &l.Of, &l.Zone)
 	fromText(notThis, &l.NotThis)
 	l.DateOnly = dateOnly == 1
 	return l, notFound(err)
@@ -30,10 +30,10 @@ func (t *tx) addLine(l ledger.KeptLine) error {
 	return t.exec(`
 		insert into statement_lines (`+lineColumns+`, identity, reference_key, undone)
 		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
-			'unmatched', '', '', '', '', '[]', '', 0, '', '', 1, 0, $27, $25, $26, 0)`,
+			'unmatched', '', '', '', '', '[]', '', 0, '', '', 1, 0, $27, $28, $25, $26, 0)`,
 		l.ID, l.StatementID, l.TenantID, l.Rail, l.Account, l.Number, l.LineID, l.ProviderID, l.Stamp, l.Hash, l.Kind,
 		l.Amount, l.Gross, l.Fee, l.Currency, l.At, l.CountedAt, flag(l.DateOnly), l.Counterparty, l.Reference, l.Batch, l.Text, l.Content, l.Occurrence,
-		l.Identity(), ledger.ReferenceKey(l.Reference), l.Of)
+		l.Identity(), ledger.ReferenceKey(l.Reference), l.Of, l.Zone)
 }
 
 // lookedUp is how many identities are asked about in one query.

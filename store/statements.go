@@ -231,7 +231,7 @@ func (s *Store) DropUnfinishedImports(ctx context.Context) error {
 func (s *Store) examine(ctx context.Context, f StatementFile) (StatementPreview, error) {
 	st := f.Statement
 	i := ledger.StatementImport{ID: randomID("stm_"), TenantID: f.TenantID, Rail: f.Rail, Account: f.account(s), Format: st.Format, FileName: f.Name,
-		SHA256: f.SHA256, Currency: st.Currency, From: st.From, To: max(st.From, st.To), Opening: st.Opening, Closing: st.Closing, Lines: len(st.Lines),
+		SHA256: f.SHA256, Currency: st.Currency, From: st.From, To: max(st.From, st.To), Zone: st.Zone, Opening: st.Opening, Closing: st.Closing, Lines: len(st.Lines),
 		Notes: st.Notes, By: f.By.Name}
 	p := StatementPreview{First: st.Lines[:min(len(st.Lines), previewLines)]}
 	if _, known := s.Rulebook(f.TenantID).Rails[f.Rail]; !known {
@@ -328,19 +328,19 @@ func (s *Store) statementWhere(ctx context.Context, where string, args ...any) (
 }
 
 const statementColumns = `id, tenant_id, rail, account, format, file_name, sha256, currency, from_at, to_at, opening, closing, total, lines, already,
-	warnings, notes, imported_by, started_at, visible_at, undone_at, undone_by, undone_reason`
+	warnings, notes, imported_by, started_at, visible_at, undone_at, undone_by, undone_reason, zone`
 
 func scanStatement(row scanner) (i ledger.StatementImport, err error) {
 	var warnings, notes string
 	err = row.Scan(&i.ID, &i.TenantID, &i.Rail, &i.Account, &i.Format, &i.FileName, &i.SHA256, &i.Currency, &i.From, &i.To, &i.Opening, &i.Closing,
-		&i.Total, &i.Lines, &i.Already, &warnings, &notes, &i.By, &i.StartedAt, &i.VisibleAt, &i.UndoneAt, &i.UndoneBy, &i.UndoneReason)
+		&i.Total, &i.Lines, &i.Already, &warnings, &notes, &i.By, &i.StartedAt, &i.VisibleAt, &i.UndoneAt, &i.UndoneBy, &i.UndoneReason, &i.Zone)
 	fromText(warnings, &i.Warnings)
 	fromText(notes, &i.Notes)
 	return i, notFound(err)
 }
 
 func (t *tx) addStatement(i ledger.StatementImport) error {
-	return t.exec(`insert into statements (`+statementColumns+`) values ($1`+placeholders(2, 22)+`)`,
+	return t.exec(`insert into statements (`+statementColumns+`) values ($1`+placeholders(2, 23)+`)`,
 		i.ID, i.TenantID, i.Rail, i.Account, i.Format, i.FileName, i.SHA256, i.Currency, i.From, i.To, i.Opening, i.Closing,
-		i.Total, i.Lines, i.Already, text(i.Warnings), text(i.Notes), i.By, i.StartedAt, 0, 0, "", "")
+		i.Total, i.Lines, i.Already, text(i.Warnings), text(i.Notes), i.By, i.StartedAt, 0, 0, "", "", i.Zone)
 }

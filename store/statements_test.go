@@ -326,7 +326,7 @@ func TestAnImportIsSeenWholeOrNotAtAll(t *testing.T) {
 	// What a process that was killed left behind: the import that nobody sees.
 	i := b.take(b.file("card", "small.csv", b.booked(1, ref("x"))))
 	b.ok(b.sql(`insert into statements select 'stm_left', tenant_id, rail, account, format, file_name, 'other', currency, from_at, to_at, opening, closing, total, lines, already,
-		warnings, notes, imported_by, started_at, 0, 0, '', '' from statements where id = ?`, i.Import.ID))
+		warnings, notes, imported_by, started_at, 0, 0, '', '', zone from statements where id = ?`, i.Import.ID))
 	b.ok(b.sql(`update statement_lines set statement_id = statement_id where id = 1`))
 	b.match()
 	var left int

@@ -225,8 +225,8 @@ func ClosingPath(rail, account, until string) templ.SafeURL {
 }
 
 // days is the span of a statement: "3 – 30 Nov 2026".
-func days(from, to int64) string {
-	first, last := utc(from), utc(max(from, to-1))
+func days(from, to int64, zone string) string {
+	first, last := inZone(from, zone), inZone(max(from, to-1), zone)
 	switch {
 	case first.Format("2 Jan 2006") == last.Format("2 Jan 2006"):
 		return last.Format("2 Jan 2006")
@@ -240,7 +240,7 @@ func days(from, to int64) string {
 
 // named says what a file is, in one sentence.
 func (f Frame) named(i ledger.StatementImport) string {
-	all := []string{i.Format, "account " + i.Account, days(i.From, i.To), count(i.Lines, "line", "lines")}
+	all := []string{i.Format, "account " + i.Account, days(i.From, i.To, i.Zone), count(i.Lines, "line", "lines")}
 	if i.Opening != nil && i.Closing != nil {
 		all = append(all, "opening "+f.money(*i.Opening, i.Currency)+" + "+count(i.Lines, "line", "lines")+" = closing "+f.money(*i.Closing, i.Currency)+" ✓")
 	} else {
@@ -260,10 +260,19 @@ func moved(amount int64) string {
 	return "nothing moved"
 }
 
+// inZone is a moment as a statement names its days; one whose zone was not kept
+// is in UTC.
+func inZone(at int64, zone string) time.Time {
+	if place, err := time.LoadLocation(zone); err == nil {
+		return utc(at).In(place)
+	}
+	return utc(at)
+}
+
 // bookedOn is the day of a line, with its time where the file has one.
 func bookedOn(l ledger.StatementLine) string {
 	if l.DateOnly {
-		return utc(l.At).Format("2 Jan 2006")
+		return inZone(l.At, l.Zone).Format("2 Jan 2006")
 	}
 	return utc(l.At).Format("2 Jan 2006 15:04") + " UTC"
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -112,4 +113,21 @@ func TestAnAnswerLaterKeepsTheNames(t *testing.T) {
 	}
 	_, page = fin.shown("card", "later.csv", "Tag;Summe;Verwendung\n31.12.2026;-2,000;a\n")
 	shows(t, page, 200, "-€2,000.00", "Import 1 new line")
+}
+
+// TestADayIsShownAsTheFileNamesIt, in its own zone, before the import and after:
+// a statement of December has no line of November.
+func TestADayIsShownAsTheFileNamesIt(t *testing.T) {
+	w := newServer(t, unmappedConfig)
+	fin := w.finance()
+	at, page := fin.shown("card", "bank.csv", "Tag;Summe;Verwendung\n31.12.2025;-48,00;miete\n01.12.2025;12,50;strom\n")
+	if answer := fin.post("/statements/import", naming(hidden(t, page, "import", 0), "column-0", "date", "column-1", "amount", "column-2", "text", "header", "titles", "currency", "EUR", "time_zone", "Europe/Berlin")); answer.Code != 303 {
+		t.Fatal(answer.Code, mainText(answer))
+	}
+	page = fin.get(at)
+	desk := fin.post("/statements/import", hidden(t, page, "import", 0)).Header().Get("Location")
+	for _, page := range []*httptest.ResponseRecorder{page, fin.get(desk), fin.get("/statements")} {
+		shows(t, page, 200, "1 Dec 2025", "31 Dec 2025")
+		hides(t, page, "30 Nov", "30 Dec")
+	}
 }

@@ -120,6 +120,12 @@ func (d *draft) finish(loose bool) (ledger.Statement, error) {
 	if len(twice) > 0 {
 		d.note("More than one line has the reference of another (%s); these lines are known by their content.", count(len(twice), "reference"))
 	}
+	d.Zone = d.zone.String()
+	for i := range d.Lines {
+		if l := &d.Lines[i]; l.DateOnly {
+			l.Zone = d.Zone
+		}
+	}
 	d.period()
 	return d.Statement, d.balance()
 }

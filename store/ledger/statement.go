@@ -31,6 +31,7 @@ type Statement struct {
 	Account  string // as the file names it; empty: the rail's own
 	Currency string // of Opening and Closing
 	From, To int64  // the days it covers, Unix milliseconds UTC; To is the start of the day after the last
+	Zone     string // in which it names its days: Europe/Berlin
 	// Opening and Closing are the balances the file states; nil where it states none.
 	Opening, Closing *int64
 	Lines            []StatementLine
@@ -56,8 +57,9 @@ type StatementLine struct {
 	Gross        int64 // before the fee, signed alike; equal to Amount where the file knows no fee
 	Fee          int64 // positive: what the provider kept
 	Currency     string
-	At           int64 // booked, Unix milliseconds UTC; of a date without a time, its first moment
-	DateOnly     bool  // At is a day, not a moment
+	At           int64  // booked, Unix milliseconds UTC; of a date without a time, its first moment
+	DateOnly     bool   // At is a day, not a moment
+	Zone         string // whose day it is; empty: it has a time, or it was not kept
 	Counterparty string
 	Reference    string
 	Batch        string // the payout that the line was part of
@@ -84,6 +86,7 @@ type StatementImport struct {
 	SHA256           string
 	Currency         string
 	From, To         int64
+	Zone             string // in which it names its days; empty: it was not kept
 	Opening, Closing *int64
 	Total            int64 // of the amounts of all its lines
 	Lines, Already   int   // in the file; of these, there before
