@@ -93,6 +93,7 @@ type page struct {
 	after   string // and this asks for the next page; empty: nobody can ask for it
 	total   int    // how many the list says it has; 0 where it does not say
 	body    []byte
+	doubt   string // why its silence proves nothing; empty: nothing speaks against it
 }
 
 // see reads the answer of a look-up; where it is no page, what it is instead.
@@ -105,6 +106,9 @@ func (r *Rail) see(x Exchange) (page, *ledger.Look) {
 	case !x.Whole || x.Err != nil:
 		return refuse("The provider could not be asked: " + r.interrupted(x))
 	case x.Status == http.StatusNotFound && r.lookupPath.byID():
+		if why := doubt(nil, x.Header); why != "" {
+			return page{}, &ledger.Look{Finding: ledger.LookInconclusive, Sentence: why, Body: x.Body}
+		}
 		return page{}, &ledger.Look{Finding: ledger.LookAbsent, Sentence: "The provider has no such record.", Body: x.Body}
 	case x.Status != http.StatusOK:
 		return refuse(fmt.Sprintf("The provider answered the look-up with %d, which says nothing.", x.Status))
@@ -117,7 +121,7 @@ func (r *Rail) see(x Exchange) (page, *ledger.Look) {
 	if !ok {
 		return refuse(fmt.Sprintf("The provider's answer to the look-up has no list at %q.", r.config.Lookup.Items))
 	}
-	p := page{records: records, body: x.Body}
+	p := page{records: records, body: x.Body, doubt: doubt(answer, x.Header)}
 	p.after, p.more = r.next(answer, records, x.Header)
 	p.total = r.listTotal(answer, x.Header)
 	return p, nil

@@ -51,6 +51,13 @@ func TestLookupsProveWhatTheySay(t *testing.T) {
 		{"more pages by link", byOrder, "/data", answer("200 OK", `{"data":[]}`, `Link: <https://x/?page=2>; rel="next"`), ledger.LookInconclusive, ""},
 		{"no more pages", byOrder, "/data", answer("200 OK", `{"data":[],"next_cursor":null,"next":""}`), ledger.LookAbsent, ""},
 		{"found before more pages", byOrder, "/data", answer("200 OK", `{"data":[`+record("p1", ours)+`],"has_more":true}`), ledger.LookFound, "p1:true"},
+		{"an error beside an empty list", byOrder, "/data", answer("200 OK", `{"data":[],"error":{"message":"shard 3 timed out"}}`), ledger.LookInconclusive, ""},
+		{"a part of a list", byOrder, "/data", answer("200 OK", `{"data":[],"partial":true}`), ledger.LookInconclusive, ""},
+		{"no error beside an empty list", byOrder, "/data", answer("200 OK", `{"data":[],"error":null,"errors":[],"partial":false}`), ledger.LookAbsent, ""},
+		{"an error beside what is ours", byOrder, "/data", answer("200 OK", `{"data":[`+record("p1", ours)+`],"error":"shard 3 timed out"}`), ledger.LookFound, "p1:true"},
+		{"an old copy", byOrder, "/data", answer("200 OK", `{"data":[]}`, "Age: 86400"), ledger.LookInconclusive, ""},
+		{"an old 404 by key", byKey, "", answer("404 Not Found", `{}`, "Age: 60"), ledger.LookInconclusive, ""},
+		{"a fresh copy", byOrder, "/data", answer("200 OK", `{"data":[]}`, "Age: 0"), ledger.LookAbsent, ""},
 		{"a record without an id", byOrder, "/data", list(`{"metadata":{"operation":"` + ours + `"}}`), ledger.LookInconclusive, ""},
 		{"a record that is none", byOrder, "/data", list(`7`), ledger.LookInconclusive, ""},
 

@@ -30,13 +30,17 @@ type sieve struct {
 	alike      int // stamps that are ours but for case or blanks
 	strangers  int // records that the question should have left out
 	sighted    bool
-	moved      bool // the list is another one than when its first page was read
+	doubt      string // why the silence of one of the pages proves nothing
+	moved      bool   // the list is another one than when its first page was read
 }
 
 func (s *sieve) sift(p page) {
 	s.pages++
 	s.read += len(p.records)
 	s.total = max(s.total, p.total)
+	if s.doubt == "" {
+		s.doubt = p.doubt
+	}
 	if len(s.stamped) == 0 {
 		s.body = p.body
 	}
@@ -187,6 +191,8 @@ func (s *sieve) look(more bool) ledger.Look {
 		look.Sentence = "The look-up found a record without an id that can be read."
 	case s.total > s.read:
 		look.Sentence = fmt.Sprintf("The look-up's list says that it has %d, and %d were read; what is not among them is not absent.", s.total, s.read)
+	case s.doubt != "":
+		look.Sentence = s.doubt
 	case s.moved:
 		look.Sentence = "The look-up's list changed while it was read; what it did not show may have passed between two pages."
 	case more && s.pages > 1:
