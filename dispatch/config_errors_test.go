@@ -76,7 +76,7 @@ var brokenConfigs = []struct {
 		`h.yaml:6: action_types.pay.overlap.windw: unknown key; did you mean window?`,
 	}},
 	{"unknown key of a policy row", "policy:\n  - name: x\n    when: {}\n    then: ask\n    role: finance\n", []string{
-		`h.yaml:5: policy[0].role: unknown key; there are name, when, then, of, approvals, step_up, reason_required, expires`,
+		`h.yaml:5: policy[0].role: unknown key; there are name, when, then, of, approvals, step_up, reason_required, expires, bulk`,
 	}},
 	{"unknown condition", "policy:\n  - name: x\n    when:\n      amount_above: 5\n    then: ask\n", []string{
 		`h.yaml:4: policy[0].when.amount_above: unknown key; there are action_type, effect, rail, agent, run_id, recipient, currency, amount_over, recipient_new, spent_over, hours`,
