@@ -16,6 +16,7 @@ import (
 
 	"holdfast/store"
 	"holdfast/store/ledger"
+	"holdfast/views"
 )
 
 func TestANoticeSaysWhoWhatHowMuchAndWhere(t *testing.T) {
@@ -105,13 +106,20 @@ func TestWhatAnActionTypeHidesIsInNoNotice(t *testing.T) {
 func TestWhatAnAgentWritesCallsNobodyAndLinksNowhere(t *testing.T) {
 	o := tell(t, "")
 	const hostile = "<!channel> @here <https://evil.example|Approve> [yes](https://evil.example)\r\nBcc: all@example.com\r\n\r\nhi \u202e&lt;"
-	o.ask(wanted{currency: "USD", recipient: strings.ReplaceAll(strings.ReplaceAll(hostile, "\r", `\r`), "\n", `\n`)})
+	// A line break does not get in by the front door; behind it, it would be drawn.
+	n := views.Notice(ledger.News{Kind: ledger.AboutApproval, Zone: time.UTC,
+		Operation: ledger.Operation{Agent: hostile, Owner: hostile, PolicyRow: hostile, ActionType: "pay", Terms: ledger.Terms{Recipient: hostile}}})
+	for _, line := range append(n.Lines, n.Title, n.Agent, n.Owner, n.Rule, n.Recipient) {
+		if strings.ContainsAny(line, "\r\n\u202e") || strings.Contains(line, "://") {
+			t.Errorf("a line of a notice reads %q", line)
+		}
+	}
 	o.ask(wanted{currency: "USD", recipient: "<!channel> @here <https://evil.example|Approve> [yes](https://evil.example)"})
 	o.ask(wanted{currency: "USD", recipient: "a\u202eb <!here>"})
 	o.round()
 	slack, ntfy, mail := o.take(slackPath), o.take(ntfyPath), o.mail.take()
-	if len(slack) != 3 || len(ntfy) != 3 || len(mail) != 3 {
-		t.Fatalf("slack %d, ntfy %d, mail %d; three each were wanted", len(slack), len(ntfy), len(mail))
+	if len(slack) != 2 || len(ntfy) != 2 || len(mail) != 2 {
+		t.Fatalf("slack %d, ntfy %d, mail %d; two each were wanted", len(slack), len(ntfy), len(mail))
 	}
 	ours := regexp.MustCompile(`https://pay\.example\.com/operations/op-\d+`)
 	for _, h := range slack {
