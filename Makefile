@@ -18,10 +18,13 @@ SCRATCH := $(shell df --output=avail -k /dev/shm 2>/dev/null | awk 'NR == 2 && $
 # of them, and then the detector sees races that are none.
 RACE = -race -gcflags='modernc.org/sqlite/lib=-race=false'
 
+# LONGEST are begun first: one of them alone at the end would keep a core idle.
+LONGEST = ./dispatch ./web ./store
+
 # test is what CI runs: the browser, the accountants' tools, the generated files,
 # the form of the code, then every test with the race detector.
 test: chromium accountants generated fmt lint
-	$(if $(SCRATCH),TMPDIR=$(SCRATCH)) $(GO) test $(RACE) -timeout 14m ./...
+	$(if $(SCRATCH),TMPDIR=$(SCRATCH)) $(GO) test $(RACE) -timeout 14m $(LONGEST) ./...
 
 # chromium comes from Debian; the browser tests fail without it, they never skip.
 chromium:
