@@ -292,10 +292,14 @@ func (t *tx) endSettlement(s ledger.RefundSettlement) error {
 	return t.exec(`update refund_settlements set state = $1, proof = $2, ended_at = $3, proof_key = $5 where id = $4`, s.State, s.Proof, t.now, s.ID, ledger.ProofKey(s.Proof))
 }
 
-// proofUsed is the settlement that a proof counted for already; empty: none.
+// proofUsed is the settlement that a proof counted for already; empty: none. What
+// was recorded before proofs had a key is found by its capitals alone.
 func (t *tx) proofUsed(tenant, rail, proof string) (settlement string, err error) {
-	err = t.row(`select id from refund_settlements where tenant_id = $1 and rail = $2 and proof <> '' and (lower(proof) = lower($3) or proof_key = $4)`,
-		tenant, rail, proof, ledger.ProofKey(proof)).Scan(&settlement)
+	err = t.row(`
+		select id from refund_settlements where tenant_id = $1 and rail = $2 and proof_key = $3 and proof_key <> ''
+		union all
+		select id from refund_settlements where tenant_id = $1 and rail = $2 and lower(proof) = lower($4) and proof <> ''
+		limit 1`, tenant, rail, ledger.ProofKey(proof), proof).Scan(&settlement)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}

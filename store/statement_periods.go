@@ -113,6 +113,7 @@ func (s *Store) ClosePeriod(ctx context.Context, tenant, rail, account string, u
 		return PeriodReport{}, err
 	}
 	defer s.lockAccount(StatementFile{TenantID: tenant, Rail: rail, Statement: ledger.Statement{Account: account}})()
+	// Asked before anything is matched, and once more in the commit that closes.
 	switch r, err := s.ReportPeriod(ctx, tenant, rail, account, until); {
 	case err != nil:
 		return r, err
