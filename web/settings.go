@@ -95,7 +95,7 @@ func (s *Server) withoutNames(run ledger.JobRun) ledger.JobRun {
 	}
 	run.Problems = slices.Clone(run.Problems)
 	for i := range run.Problems {
-		run.Problems[i] = "One could not be reached; the server's log names it."
+		run.Problems[i] = "Something could not be done, or does not hold; the server's log names it."
 	}
 	return run
 }

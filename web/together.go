@@ -111,31 +111,25 @@ func (s *Server) approveTogether(c echo.Context, p ledger.PersonRecord) error {
 	if len(ids) == 0 || len(ids) > ledger.MostTogether || len(distinct) != len(ids) || len(prints) != len(ids) || len(versions) != len(ids) {
 		return unclear{http.StatusUnprocessableEntity, "One form approves 1 to 25 operations, each once. Open the table again and decide there."}
 	}
-	page := views.TogetherDone{}
-	var first ledger.Operation
-	for i, id := range ids {
+	var asked []ledger.Operation
+	for _, id := range ids {
 		o, err := s.Store.Operation(c.Request().Context(), p.TenantID, id)
 		if err != nil {
 			return err
 		}
-		if i == 0 {
-			first = o
-		} else if o.PolicyRow != first.PolicyRow || o.ActionType != first.ActionType {
+		if asked = append(asked, o); o.PolicyRow != asked[0].PolicyRow || o.ActionType != asked[0].ActionType {
 			return unclear{http.StatusUnprocessableEntity, "One form approves operations of one rule and one action type. Nothing was approved."}
 		}
-		page.Refused = append(page.Refused, views.TogetherItem{Operation: o})
 	}
-	asked := page.Refused
-	page.Refused = nil
-	for i, item := range asked {
+	page := views.TogetherDone{}
+	for i, o := range asked {
 		version, _ := strconv.ParseInt(versions[i], 10, 64) // what is no number was never on a screen
-		after, why, err := s.approveOne(c, p, item.Operation, store.Decision{Person: p, Reason: why, Together: len(ids),
+		after, why, err := s.approveOne(c, p, o, store.Decision{Person: p, Reason: why, Together: len(ids),
 			Seen: store.Seen{Fingerprint: prints[i], Version: version}})
 		if err != nil {
 			return err
 		}
-		item.Operation, item.Why = s.veil(p, after), why
-		if why == "" {
+		if item := (views.TogetherItem{Operation: s.veil(p, after), Why: why}); why == "" {
 			page.Approved = append(page.Approved, item)
 		} else {
 			page.Refused = append(page.Refused, item)
